@@ -25,7 +25,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.killable import START_TIMEOUT_S, KillableBroker
 
-__all__ = ["Report", "run"]
+__all__ = ["PARTITIONS", "Report", "Writer", "broken_promises", "run", "wait_until_acknowledged"]
 
 PARTITIONS = 3
 BURST = 5
@@ -152,7 +152,7 @@ def run(*, kills: int, seed: int, folder: Path) -> Report:
             writer.finish()
         for writer in writers:
             report.acknowledged += sum(map(len, writer.acknowledged))
-            report.problems += writer.failures[:5] + _broken_promises(bootstrap, writer)
+            report.problems += writer.failures[:5] + broken_promises(bootstrap, writer)
     finally:
         broker.close()
     return report
@@ -160,7 +160,7 @@ def run(*, kills: int, seed: int, folder: Path) -> Report:
 
 def _kill_once(broker: KillableBroker, writers: Sequence[Writer], chance: random.Random, report: Report) -> None:
     """One life of the broker, ended at a random moment under load; now and then the next one ends while starting."""
-    _wait_until_acknowledged(writers, more=chance.randrange(1, 300))
+    wait_until_acknowledged(writers, more=chance.randrange(1, 300))
     time.sleep(chance.uniform(0.0, 0.1))
     broker.kill()
     report.kills += 1
@@ -173,7 +173,7 @@ def _kill_once(broker: KillableBroker, writers: Sequence[Writer], chance: random
     report.slowest_start_s = max(report.slowest_start_s, broker.wait_until_it_answers())
 
 
-def _wait_until_acknowledged(writers: Sequence[Writer], *, more: int) -> None:
+def wait_until_acknowledged(writers: Sequence[Writer], *, more: int) -> None:
     """Both producers must have found the broker again, else the kill meets no load."""
     wanted = [writer.acknowledged_count + more for writer in writers]
     deadline = time.monotonic() + START_TIMEOUT_S
@@ -189,7 +189,7 @@ def _create_topics(bootstrap: str, names: Sequence[str]) -> None:
         future.result(30)
 
 
-def _broken_promises(bootstrap: str, writer: Writer) -> list[str]:
+def broken_promises(bootstrap: str, writer: Writer) -> list[str]:
     problems = []
     for partition in range(PARTITIONS):
         read = _read_all(bootstrap, writer.topic, partition)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.free_ports import free_port
 
+from moldau.controller.cluster_apis import CLUSTER_APIS
 from moldau.controller.controller_apis import CONTROLLER_APIS
 from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.core.config import BrokerConfig
@@ -224,7 +225,8 @@ def test_a_controller_listener_has_its_own_apis(tmp_path: Path) -> None:
                     ApiKey.API_VERSIONS, Message(client_software_name="t", client_software_version="1")
                 )
                 told = {one.api_key: (one.min_version, one.max_version) for one in versions.api_keys}
-                assert told == {int(key): tuple(one) for key, one in CONTROLLER_APIS.items()}
+                wanted = {**CONTROLLER_APIS, **CLUSTER_APIS}
+                assert told == {int(key): tuple(one) for key, one in wanted.items()}
                 other = [Message(topic_name="orders", partitions=[Message(partition_index=0)])]
                 reply = await client.send(ApiKey.DESCRIBE_QUORUM, Message(topics=other))
                 assert reply.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

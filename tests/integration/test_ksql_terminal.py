@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,7 +53,11 @@ def test_a_session_in_the_terminal(server: str, tmp_path: Path) -> None:
         # A statement over two lines; the last line has no `;`, and an empty line runs it.
         terminal.run("SHOW", until=">")
         terminal.run("STREAMS", until=">")
-        assert " READINGS    | readings    | KAFKA      | JSON         | false    \n" in terminal.run("")
+        listed = terminal.run("")
+        assert re.search(r" READINGS +\| readings +\| KAFKA +\| JSON +\| false +\n", listed)
+        assert re.search(
+            r" KSQL_PROCESSING_LOG +\| default_ksql_processing_log +\| KAFKA +\| JSON +\| false +\n", listed
+        )
 
         # Completion by the server's names.
         terminal.type("descr\tread\t")

@@ -23,11 +23,11 @@ PATIENCE_S = 120
 
 
 class Platform:
-    """A platform of broker and registry in a folder of its own, on free ports."""
+    """A platform of broker, registry and REST proxy in a folder of its own, on free ports."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = {name: free_port() for name in ("broker", "metrics", "registry")}
+        self.ports = {name: free_port() for name in ("broker", "metrics", "registry", "rest")}
         self.words = [word for name, port in self.ports.items() for word in ("--port", f"{name}={port}")]
 
     def moldau(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +37,7 @@ class Platform:
         )
 
     def up(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.moldau("up", "-d", "registry", *self.words, *words)
+        return self.moldau("up", "-d", "registry", "rest", *self.words, *words)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         output = self.moldau("status", "-o", "json").stdout
@@ -53,6 +53,14 @@ class Platform:
         url = f"http://127.0.0.1:{self.ports['registry']}/subjects"
         with urllib.request.urlopen(url, timeout=30) as answer:
             return list(json.load(answer))
+
+    def produce(self, topic: str) -> int:
+        """Send a record over HTTP; returns its offset."""
+        url = f"http://127.0.0.1:{self.ports['rest']}/topics/{topic}"
+        headers = {"content-type": "application/vnd.kafka.json.v2+json"}
+        request = urllib.request.Request(url, b'{"records": [{"value": 1, "partition": 0}]}', headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(json.load(answer)["offsets"][0]["offset"])
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -76,7 +84,8 @@ def test_what_dies_is_started_again_and_nothing_is_lost(platform: Platform) -> N
     assert f"http://127.0.0.1:{platform.ports['registry']}" in started.stdout
     servers = f"127.0.0.1:{platform.ports['broker']}"
     Admin(servers, timeout_ms=30_000).create_topic("kept", partitions=2)
-    for service in ("broker", "schema registry"):
+    assert platform.produce("kept") == 0
+    for service in ("broker", "schema registry", "REST proxy"):
         pid = platform.pid_of(service)
         os.kill(pid, signal.SIGKILL)
         until(lambda service=service, pid=pid: platform.rows()[service]["pid"] not in ("", str(pid)))  # type: ignore[misc]
@@ -84,6 +93,7 @@ def test_what_dies_is_started_again_and_nothing_is_lost(platform: Platform) -> N
         assert platform.rows()[service]["restarts"] == "1"
     assert "kept" in Admin(servers, timeout_ms=30_000).topic_names()
     assert platform.subjects() == []
+    assert platform.produce("kept") == 1
 
     pid = platform.pid_of("schema registry")
     restarted = platform.moldau("restart", "registry")

@@ -67,7 +67,11 @@ class MemoryPipeline:
             {**servers, "group.id": "x", "enable.auto.commit": "false", "fetch.wait.max.ms": "5", "log_level": "2"}
         )
         query = self._hosted.query
-        settings = TaskSettings(cache_max_bytes=0, deserialization_handler=log_and_continue)
+        logs = self._settings["ksql.logging.processing.topic.auto.create"]
+        log_topic = self._settings.processing_log_topic if logs else None
+        settings = TaskSettings(
+            cache_max_bytes=0, deserialization_handler=log_and_continue, processing_log_topic=log_topic
+        )
         counts = {topic: self._partitions(consumer, topic) for topic in query.source_topics}
         run = InMemoryRun(
             prepared_serdes(query.topology, self._settings), settings, partitions=max(counts.values(), default=1)
@@ -114,6 +118,8 @@ class MemoryPipeline:
                 if number is None:
                     number = 0 if made.key is None else self._hash(made.key, sinks)
                 self._send(made.topic, number, CaseRecord(made.key, made.value, made.timestamp, made.headers))
+            elif made.topic == self._settings.processing_log_topic:
+                self._send(made.topic, 0, CaseRecord(made.key, made.value, made.timestamp))
         self.positions[topic, partition] = offset + 1
 
     def _first(self, topic: str, number: int) -> int:

@@ -31,14 +31,21 @@ from moldau.testing import Broker
 STARTED = re.compile(r"ksql server started: (http://\S+)")
 PATIENCE_S = 240.0
 KEYS = 20
+STATEMENTS = """
+CREATE STREAM clicks (id STRING KEY, user STRING, n BIGINT)
+  WITH (kafka_topic='clicks', partitions=2, value_format='JSON');
+CREATE STREAM even AS SELECT id, n FROM clicks WHERE n % 2 = 0;
+CREATE TABLE counts AS SELECT user, COUNT(*) AS total FROM clicks GROUP BY user;
+"""
 
 
 class KsqlProcess:
     """`moldau ksql-server` as users run it; killed and started again on the same folder."""
 
-    def __init__(self, servers: str, folder: Path) -> None:
-        self._folder, self._log = folder, folder / "server.log"
-        self._command = [sys.executable, "-m", "moldau.cli.main", "ksql-server", "--port", "0"]
+    def __init__(self, servers: str, folder: Path, port: int = 0) -> None:
+        self._folder, self._log = folder, folder / f"server-{port}.log"
+        self._engine_folders = f"server-*_{port}/engine"
+        self._command = [sys.executable, "-m", "moldau.cli.main", "ksql-server", "--port", str(port)]
         self._command += ["--bootstrap-server", servers, "--data", str(folder)]
         self.process: subprocess.Popen[bytes] | None = None
         self.url = ""
@@ -58,7 +65,7 @@ class KsqlProcess:
         self.process.wait()
 
     def kill_engine(self) -> None:
-        address = EngineFiles(self._folder / "default_" / "engine").find()
+        address = EngineFiles(next((self._folder / "default_").glob(self._engine_folders), self._folder)).find()
         if address is not None:
             os.kill(address.pid, signal.SIGKILL)
 
@@ -73,6 +80,11 @@ class KsqlProcess:
 
     def rows(self, query: str) -> list[list[Any]]:
         return [one["row"]["columns"] for one in self._post("/query", {"ksql": query}) if "row" in one]
+
+    def cluster_status(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.url}/clusterStatus", timeout=60) as answer:
+            found: dict[str, Any] = json.load(answer)["clusterStatus"]
+            return found
 
     def _post(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         request = urllib.request.Request(self.url + path, json.dumps(body).encode())
@@ -111,16 +123,11 @@ def run(servers: str, folder: Path, *, kills: int, seed: int) -> None:
     server.start()
     load = Load(servers)
     try:
-        server.statements(
-            "CREATE STREAM clicks (id STRING KEY, user STRING, n BIGINT) WITH (kafka_topic='clicks', partitions=2, "
-            "value_format='JSON');"
-            "CREATE STREAM even AS SELECT id, n FROM clicks WHERE n % 2 = 0;"
-            "CREATE TABLE counts AS SELECT user, COUNT(*) AS total FROM clicks GROUP BY user;"
-        )
+        server.statements(STATEMENTS)
         load.start()
         for number in range(kills):
-            seen = _size(servers, "COUNTS")
-            wait_until(lambda seen=seen: _size(servers, "COUNTS") > seen, timeout_s=PATIENCE_S, what="a further batch")
+            seen = size(servers, "COUNTS")
+            wait_until(lambda seen=seen: size(servers, "COUNTS") > seen, timeout_s=PATIENCE_S, what="a further batch")
             time.sleep(dice.uniform(0, 0.5))
             if number % 2:
                 server.kill()
@@ -129,20 +136,20 @@ def run(servers: str, folder: Path, *, kills: int, seed: int) -> None:
                 server.kill_engine()
         load.stop()
         expected = load.written
-        wait_until(lambda: _size(servers, "COUNTS") >= expected, timeout_s=PATIENCE_S, what="all counts")
-        wait_until(lambda: _size(servers, "EVEN") >= (expected + 1) // 2, timeout_s=PATIENCE_S, what="all even rows")
-        _check(servers, expected)
-        wait_until(lambda: _totals(server) == expected, timeout_s=PATIENCE_S, what="the table's copy")
+        wait_until(lambda: size(servers, "COUNTS") >= expected, timeout_s=PATIENCE_S, what="all counts")
+        wait_until(lambda: size(servers, "EVEN") >= (expected + 1) // 2, timeout_s=PATIENCE_S, what="all even rows")
+        check(servers, expected)
+        wait_until(lambda: total_count(server) == expected, timeout_s=PATIENCE_S, what="the table's copy")
     finally:
         load.stop() if load.is_alive() else None
         server.stop()
 
 
-def _totals(server: KsqlProcess) -> int:
+def total_count(server: KsqlProcess) -> int:
     return sum(total for _, total in server.rows("SELECT * FROM counts;"))
 
 
-def _check(servers: str, expected: int) -> None:
+def check(servers: str, expected: int) -> None:
     counts: dict[bytes, list[int]] = defaultdict(list)
     for record in _records(servers, "COUNTS"):
         counts[record.key()].append(json.loads(record.value())["TOTAL"])
@@ -153,7 +160,7 @@ def _check(servers: str, expected: int) -> None:
     assert even == list(range(0, expected, 2))
 
 
-def _size(servers: str, topic: str) -> int:
+def size(servers: str, topic: str) -> int:
     return len(_records(servers, topic))
 
 

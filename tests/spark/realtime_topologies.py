@@ -21,7 +21,7 @@ from moldau.streams import (
     value,
 )
 
-__all__ = ["MINUTE_MS", "OUTPUTS", "SALES", "WINDOWED_OUTPUTS", "totals", "windowed"]
+__all__ = ["MINUTE_MS", "OUTPUTS", "SALES", "WINDOWED_OUTPUTS", "totals", "windowed", "with_and_without_windows"]
 
 TEXT, NUMBER = StringSerde(), LongSerde()
 SALE = JsonSerde(Struct((("shop", Primitive.STRING), ("euros", Primitive.BIGINT))))
@@ -76,4 +76,17 @@ def windowed() -> Topology:
     euros = sales.map_values(value["euros"]).group_by_key(Grouped.with_(TEXT, NUMBER)).windowed_by(moving)
     sums = euros.reduce(aggregate + value, Materialized.with_(TEXT, NUMBER))
     sums.to_stream().to("moving", Produced.with_(TimeWindowedSerde(TEXT, 3 * MINUTE_MS), NUMBER))
+    return builder.build()
+
+
+def with_and_without_windows() -> Topology:
+    """A count in tumbling windows beside one for all times, and a sink for some of the records."""
+    builder = StreamsBuilder()
+    sales = builder.stream(SALES, Consumed.with_(TEXT, SALE))
+    sales.filter(value["euros"] > 20).to("dear", Produced.with_(TEXT, SALE))
+    grouped = sales.group_by_key()
+    minutes = grouped.windowed_by(TimeWindows.of_size_and_grace(MINUTE_MS, MINUTE_MS))
+    per_minute = minutes.count(Materialized.with_(TEXT, NUMBER))
+    per_minute.to_stream().to("per-minute", Produced.with_(TimeWindowedSerde(TEXT, MINUTE_MS), NUMBER))
+    grouped.count(Materialized.with_(TEXT, NUMBER)).to_stream().to("count", Produced.with_(TEXT, NUMBER))
     return builder.build()

@@ -22,6 +22,7 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
+from moldau.pipeline.spark.sections import cut_topology
 from moldau.pipeline.spark.spark_run import SparkRun
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ pytestmark = [
 CASES_OF_A_ROW = 9
 MOST_BATCHES = 4
 CASES_AT_LEAST = 100
+NATIVE_CASES = 40
+SETTINGS = TaskSettings(cache_max_bytes=0, deserialization_handler=log_and_continue)
 HARMLESS = {"ksql.streams.__emit.interval.ms.kstreams.windowed.aggregation__"}
 """Properties that ask for what is always so."""
 NAMES = ("name", "topic", "store", "subscriptions", "subscription_topic", "response_topic", "outer_store")
@@ -132,8 +135,11 @@ def test_cases_of_every_row_give_the_same_on_spark(spark: SparkSession) -> None:
         nodes += with_prefix(query.topology, f"c{number}-")
         for place, batch in enumerate(batches(query, inputs)):
             rounds[place] += [(f"c{number}-{topic}", record) for topic, record in batch]
-    settings = TaskSettings(cache_max_bytes=0, deserialization_handler=log_and_continue)
-    united = UnitedRun(Topology(nodes), settings, spark=spark)
+    assert_equal_results(UnitedRun(Topology(nodes), SETTINGS, spark=spark), runs, rounds)
+
+
+def assert_equal_results(united: UnitedRun, runs: list[CaseRun], rounds: list[Inputs]) -> None:
+    """Run the records of all cases, batch by batch, and compare what comes out with what each case expects."""
     try:
         for batch in rounds:
             for topic, record in batch:
@@ -148,6 +154,36 @@ def test_cases_of_every_row_give_the_same_on_spark(spark: SparkSession) -> None:
         if topic in {query.sink_topic for query in run.queries.values()}:
             run.topics.append(topic, CaseRecord(output.key, output.value, output.timestamp, output.headers))
     assert {run.case.full_name: problem for run in runs if (problem := problem_of(run))} == {}
+
+
+def native_cases() -> list[Case]:
+    """Cases of one query that Spark computes without Python, spread over the files."""
+    found = []
+    for case in load_cases():
+        if case.expected_error is None and case.content.get("inputs") and set(case.properties) <= HARMLESS:
+            run = CaseRun(case)
+            if run.prepare() is None or len(run.queries) != 1:
+                continue
+            (query,) = run.queries.values()
+            if cut_topology(query.topology, SETTINGS).hosted is None:
+                found.append(case)
+    return found[:: max(1, len(found) // NATIVE_CASES)]
+
+
+def test_native_cases_give_the_same(spark: SparkSession) -> None:
+    cases = native_cases()
+    assert len(cases) >= NATIVE_CASES
+    runs = [CaseRun(case) for case in cases]
+    nodes: list[ir.Node] = []
+    records: Inputs = []
+    for number, run in enumerate(runs):
+        inputs = run.prepare() or []
+        (query,) = run.queries.values()
+        nodes += with_prefix(query.topology, f"c{number}-")
+        records += [(f"c{number}-{topic}", one) for topic, one in inputs if topic in query.source_topics]
+    united = UnitedRun(Topology(nodes), SETTINGS, spark=spark, is_native=True)
+    assert united.compiled.is_native, united.compiled.native_refusal
+    assert_equal_results(united, runs, [records])
 
 
 def problem_of(run: CaseRun) -> str:

@@ -12,6 +12,9 @@ from tests.ksql_cases.case_registry import CaseRegistry
 from tests.unit.pipeline.runtime.identities import identity_in
 
 from moldau.formats.registry.topic_schemas import TopicSchemas
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.libraries import load_functions
+from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ksql.execution.engine import Engine as SqlEngine
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
 from moldau.pipeline.ksql.syntax.parser import parse
@@ -50,9 +53,9 @@ class BrokerTopics:
         raise NotImplementedError
 
 
-def queries_of(clients: KafkaClients, *statements: str) -> list[PersistentQuery]:
+def queries_of(clients: KafkaClients, *statements: str, functions: FunctionRegistry = BUILTIN) -> list[PersistentQuery]:
     """Carry out statements; the queries that they start."""
-    engine = SqlEngine(BrokerTopics(clients), TopicSchemas(CaseRegistry()))
+    engine = SqlEngine(BrokerTopics(clients), TopicSchemas(CaseRegistry()), functions=functions)
     outcomes = [engine.execute(statement) for text in statements for statement in parse(text)]
     return [outcome.started for outcome in outcomes if outcome.started is not None]
 
@@ -77,15 +80,49 @@ def consumed(broker: Broker, topic: str, count: int) -> list[tuple[str, Any]]:
     return [(one.key().decode(), json.loads(one.value())) for one in found]
 
 
-def test_a_filter_and_a_count_run_on_spark(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+OWN_FUNCTIONS = """
+from moldau.ksql.functions import udaf, udf, udtf
+from ._shared import MARK
+
+@udf
+def shout(text: str) -> str:
+    return text.upper() + MARK
+
+@udtf
+def letters(text: str) -> list[str]:
+    return list(text)
+
+@udaf
+class Longest:
+    def initial(self) -> str | None:
+        return None
+
+    def add(self, state: str | None, text: str) -> str | None:
+        return text if state is None or len(text) > len(state) else state
+
+    def merge(self, one: str | None, other: str | None) -> str | None:
+        return one if other is None else self.add(one, other)
+"""
+
+
+def test_queries_and_functions_of_users_run_on_spark(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     clients = KafkaClients(bootstrap_servers=broker.bootstrap_servers)
+    extensions = tmp_path / "ext"
+    extensions.mkdir()
+    (extensions / "own.py").write_text(OWN_FUNCTIONS)
+    (extensions / "_shared.py").write_text("MARK = '!'")
     queries = queries_of(
         clients,
         "CREATE STREAM CLICKS (USER STRING KEY, PAGE STRING, MS INT)"
         " WITH (KAFKA_TOPIC='clicks', VALUE_FORMAT='JSON', PARTITIONS=1);",
         "CREATE STREAM SLOW AS SELECT USER, UCASE(PAGE) AS PAGE, MS / 1000 AS WAIT_S FROM CLICKS WHERE MS > 1000;",
         "CREATE TABLE VISITS AS SELECT PAGE, COUNT(*) AS TIMES, MAX(MS) AS LONGEST FROM CLICKS GROUP BY PAGE;",
+        "CREATE STREAM LOUD AS SELECT USER, SHOUT(PAGE) AS PAGE, LETTERS(USER) AS LETTER FROM CLICKS WHERE MS > 2500;",
+        "CREATE TABLE NAMES AS SELECT PAGE, LONGEST(SHOUT(USER)) AS NAME FROM CLICKS GROUP BY PAGE;",
+        functions=load_functions(extensions),
     )
+    for file in extensions.iterdir():
+        file.unlink()  # the functions travel with the plans
     engine = Engine(spark=spark)
     pipelines = [
         kafka_pipeline(
@@ -114,6 +151,12 @@ def test_a_filter_and_a_count_run_on_spark(broker: Broker, spark: SparkSession, 
             ("home", {"TIMES": 1, "LONGEST": 500}),
             ("cart", {"TIMES": 1, "LONGEST": 2500}),
             ("home", {"TIMES": 2, "LONGEST": 4000}),
+        ]
+        assert consumed(broker, "LOUD", 3) == [("ann", {"PAGE": "HOME!", "LETTER": letter}) for letter in "ann"]
+        assert consumed(broker, "NAMES", 3) == [
+            ("home", {"NAME": "ANN!"}),
+            ("cart", {"NAME": "BOB!"}),
+            ("home", {"NAME": "ANN!"}),
         ]
     finally:
         stopped = [pipeline.stop(WAIT_S) for pipeline in pipelines]

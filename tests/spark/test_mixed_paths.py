@@ -80,13 +80,20 @@ BATCHES: list[Sequence[InputRecord]] = [
 ]
 
 
+MANY: Sequence[InputRecord] = [
+    record(n, ("in", "other")[n % 3 == 0], "klmn"[n * 7 % 4], ("a", "b", "cc", None, "d")[n * 11 % 5])
+    for n in range(20, 1020)
+]
+"""Enough records of each partition that Python processes them as columns."""
+
+
 def test_mixed_and_hosted_give_the_same(spark: SparkSession, tmp_path: Path) -> None:
     results: list[Any] = []
     for is_native in (True, False):
         compiled, reader = compiled_in_memory(spark, mixed(), {}, is_native=is_native)
         assert len(compiled.cut.sections) == (6 if is_native else 0)
         assert compiled.cut.hosted is not None
-        batches = outputs_of(compiled, reader, tmp_path / str(is_native), BATCHES)
+        batches = outputs_of(compiled, reader, tmp_path / str(is_native), [*BATCHES, MANY])
         results.append([sorted(batch, key=repr) for batch in batches])
     native, hosted = results
     assert native == hosted

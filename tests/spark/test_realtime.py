@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.spark.realtime_topologies import MINUTE_MS, OUTPUTS, SALES, WINDOWED_OUTPUTS, totals, windowed
+from tests.spark.realtime_topologies import (
+    MINUTE_MS,
+    OUTPUTS,
+    SALES,
+    WINDOWED_OUTPUTS,
+    totals,
+    windowed,
+    with_and_without_windows,
+)
 
 from moldau.client.admin import Admin
 from moldau.pipeline.runtime.engine import Engine
@@ -173,6 +181,21 @@ def test_windows_tumble_and_hop(world: Callable[..., World]) -> None:
     assert shop.read(wanted) == wanted
     first = START_MS - START_MS % MINUTE_MS
     until(lambda: streams.store("minutes").fetch_at("client-0", first) == 3)
+
+
+def test_keys_without_a_window_are_kept_beside_windows_that_are_forgotten(world: Callable[..., World]) -> None:
+    outputs = ("per-minute", "count", "dear")
+    shop = world(outputs)
+    days_ms = 3 * 24 * 3600 * 1000
+    early, later = sales(9), [(each, value, time_ms + days_ms) for each, value, time_ms in sales(18)]
+    streams = shop.start(with_and_without_windows())
+    shop.send(early + later[:9])
+    # A batch has ended, and windows of the first day are behind Spark's watermark.
+    until(lambda: streams.metrics().records_in == 18)
+    shop.send(later[9:])
+
+    wanted = expected(with_and_without_windows(), outputs, early + later)
+    assert shop.read(wanted) == wanted
 
 
 def test_exactly_once_is_refused_with_the_reason(world: Callable[..., World]) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
+    from moldau.broker.cluster.forwarding import ForwardingController
+    from moldau.broker.cluster.remote_transactions import RemoteTransactions
     from moldau.broker.coordination.coordinators import Coordinators
     from moldau.broker.coordination.producer_ids import ProducerIds
     from moldau.broker.data.data_plane import DataPlane
@@ -89,6 +91,10 @@ class Broker:
     """Lookups of schema ids in a schema registry."""
     topic_answers: TopicAnswers
     """Topics in the form of Metadata responses."""
+    forwarding: ForwardingController | None = None
+    """The same controller, if it is that of a cluster and answers requests instead of calls."""
+    remote_transactions: RemoteTransactions | None = None
+    """How transactions reach other brokers, in a cluster."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
     """Set by the `DataPlane` itself."""

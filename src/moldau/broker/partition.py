@@ -30,6 +30,7 @@ from moldau.protocol.produce import OnePartitionReply
 
 if TYPE_CHECKING:
     from moldau.broker.data.parked_fetches import ParkedFetch
+    from moldau.broker.replication.leading import Leading
     from moldau.controller.image import PartitionImage
     from moldau.log.errors import StorageError
     from moldau.log.partition_log import PartitionLog
@@ -70,6 +71,12 @@ class PartitionEvents:
     """Call back on the loop once everything appended to these logs is on disk."""
     call_at: Callable[[float, Callable[[], None]], Timer] = lambda deadline, action: _NoTimer()
     """Call back on the loop at this loop time."""
+    may_join: Callable[[Partition], None] = lambda partition: None
+    """A follower that is not in sync has fetched: it may be by now."""
+    is_eligible: Callable[[int, int], bool] = lambda node_id, broker_epoch: True
+    """Whether a broker is active, and registered with this broker epoch."""
+    lag_ms: int = 30_000
+    """How long a follower may be behind and still count as in sync: `replica.lag.time.max.ms`."""
 
 
 class Topic:
@@ -127,10 +134,11 @@ Committed: TypeAlias = "Callable[[ErrorCode], None]"
 class _CommitWait:
     """A callback that waits for the high watermark to reach `end_offset`."""
 
-    __slots__ = ("end_offset", "then", "timer")
+    __slots__ = ("end_offset", "is_patient", "then", "timer")
 
-    def __init__(self, end_offset: int, then: Committed) -> None:
+    def __init__(self, end_offset: int, then: Committed, *, is_patient: bool) -> None:
         self.end_offset = end_offset
+        self.is_patient = is_patient
         self.then = then
         self.timer: Timer | None = None
 
@@ -158,7 +166,9 @@ class Partition:
         "isr",
         "leader_epoch",
         "leader_id",
+        "leading",
         "log",
+        "markers",
         "partition_epoch",
         "replicas",
         "topic",
@@ -177,11 +187,15 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.is_leader = False
         self.is_alone = False
-        """Whether a record is committed without being on any other replica."""
+        """Whether this is the only replica, so that a record is committed once it is here."""
         self.is_plain = False
         """Whether an append needs only a header check: no special topic, no replica to wait for."""
         self.is_committed_at_once = False
         """Whether records are committed as soon as they are published: no replica and no sync to wait for."""
+        self.leading: Leading | None = None
+        """What this leader knows of the other replicas, if there are any."""
+        self.markers = 0
+        """How many transaction markers were appended: what was verified before one may not be true after it."""
         self.waiting: set[ParkedFetch] = set()
         """Fetches that wait for records of this partition."""
         self._commit_waits: list[_CommitWait] = []
@@ -197,12 +211,16 @@ class Partition:
 
     def lead_or_follow(self, image: PartitionImage, node_id: int) -> None:
         """Apply the partition's state in the cluster metadata."""
+        if image.partition_epoch < self.partition_epoch:
+            return
         begins_to_lead = image.leader == node_id and image.leader_epoch > self.leader_epoch
         self.leader_id, self.leader_epoch = image.leader, image.leader_epoch
         self.partition_epoch, self.replicas, self.isr = image.partition_epoch, image.replicas, image.isr
-        self.is_leader = image.leader == node_id
-        self.is_alone = self.is_leader and len(image.isr) == 1
+        was_leader, self.is_leader = self.is_leader, image.leader == node_id
+        if was_leader and not self.is_leader and self.log.offline_error is None:
+            self.log.end_leader_epoch()
         self._lead(begins=begins_to_lead)
+        self._follow_replicas(node_id, begins=begins_to_lead)
 
     def take_log(self, log: PartitionLog) -> None:
         """Replace the placeholder log by the real log, which can now be opened."""
@@ -218,9 +236,40 @@ class Partition:
             self.log.high_watermark = self.log.log_end_offset
         self.on_watermark()
 
+    def _follow_replicas(self, node_id: int, *, begins: bool) -> None:
+        """Keep what is known of other replicas as long as this broker leads in one epoch."""
+        if not self.is_leader or len(self.replicas) == 1:
+            self.leading = None
+            return
+        now_ms = self.log.clock.monotonic_ms()
+        if self.leading is None or begins:
+            # Imported here: a broker without replicas starts without this code.
+            from moldau.broker.replication.leading import Leading
+
+            self.leading = Leading(node_id, self.replicas, self.isr, self.log.log_end_offset, now_ms)
+        self.leading.follow_metadata(self.replicas, self.isr, self.partition_epoch, now_ms)
+        self.advance()
+
+    def advance(self) -> None:
+        """Move the high watermark as far as the replicas allow, and wake those who wait for that."""
+        leading = self.leading
+        if leading is None or not self.is_leader or not self.has_enough_replicas:
+            return
+        partition_log = self.log
+        reached = leading.high_watermark(
+            partition_log.log_end_offset,
+            partition_log.clock.monotonic_ms(),
+            self.events.lag_ms,
+            self.events.is_eligible,
+        )
+        if reached > partition_log.high_watermark:
+            partition_log.high_watermark = reached
+            self.on_watermark()
+
     def leave(self) -> None:
         """Stop appends because the topic is deleted, and wake all waiting requests."""
-        self.is_leader = self.is_alone = False
+        self.is_leader = False
+        self.leading = None
         self.settle()
         self.on_watermark()
 
@@ -232,7 +281,7 @@ class Partition:
     def settle(self) -> None:
         """Recompute what an append needs, after a change of leader, replicas or configuration."""
         topic = self.topic
-        needs_no_replica = self.is_leader and self.is_alone and self.has_enough_replicas
+        needs_no_replica = self.is_alone = self.is_leader and len(self.replicas) == 1
         self.is_plain = needs_no_replica and not topic.is_internal and topic.rules.is_header_enough
         self.is_committed_at_once = needs_no_replica and not topic.rules.may_flush
 
@@ -271,6 +320,8 @@ class Partition:
         if self.is_alone:
             partition_log = self.log
             partition_log.high_watermark = partition_log.log_end_offset
+        elif len(self.isr) == 1:
+            self.advance()
         if self.waiting:
             self.events.wake_readers(self)
         if self._commit_waits:
@@ -289,21 +340,23 @@ class Partition:
         has_to_flush = config.moldau_flush_on_ack or partition_log.unflushed_messages >= config.flush_messages
         return not has_to_flush or partition_log.recovery_point >= end_offset
 
-    def when_committed(self, end_offset: int, deadline: float | None, then: Committed) -> None:
+    def when_committed(
+        self, end_offset: int, deadline: float | None, then: Committed, *, is_patient: bool = False
+    ) -> None:
         """Call `then` once everything below `end_offset` is committed, or cannot be; possibly before this returns.
 
         Committed means: below the high watermark and, if the topic requires it for an acknowledgement, on this broker's
         disk. `deadline`, a loop time, ends the wait for other replicas with REQUEST_TIMED_OUT; the wait for a sync has
-        no limit, as in Apache Kafka.
+        no limit, as in Apache Kafka. A wait that `is_patient` outlasts a lack of replicas.
         """
-        when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]))
+        when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]), is_patient=is_patient)
 
-    def _when_replicated(self, end_offset: int, deadline: float | None, then: Committed) -> None:
-        code = self._commit_code(end_offset)
+    def _when_replicated(self, end_offset: int, deadline: float | None, then: Committed, *, is_patient: bool) -> None:
+        code = self._commit_code(end_offset, is_patient=is_patient)
         if code is not None:
             then(code)
             return
-        wait = _CommitWait(end_offset, then)
+        wait = _CommitWait(end_offset, then, is_patient=is_patient)
         self._commit_waits.append(wait)
         if deadline is not None:
             wait.timer = self.events.call_at(deadline, lambda: self._time_out(wait))
@@ -311,7 +364,7 @@ class Partition:
     def _end_commit_waits(self) -> None:
         waits, self._commit_waits = self._commit_waits, []
         for wait in waits:
-            code = self._commit_code(wait.end_offset)
+            code = self._commit_code(wait.end_offset, is_patient=wait.is_patient)
             if code is None:
                 self._commit_waits.append(wait)
             else:
@@ -322,13 +375,19 @@ class Partition:
             self._commit_waits.remove(wait)
             wait.end(ErrorCode.REQUEST_TIMED_OUT)
 
-    def _commit_code(self, end_offset: int) -> ErrorCode | None:
-        """The result of the wait for the high watermark, or `None` while the wait continues."""
+    def _commit_code(self, end_offset: int, *, is_patient: bool) -> ErrorCode | None:
+        """The result of the wait for the high watermark, or `None` while the wait continues.
+
+        With too few replicas in sync the high watermark does not move: a producer is told at once, while coordinators
+        wait until there are enough again.
+        """
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.log.high_watermark < end_offset:
-            return None
-        return ErrorCode.NONE if self.has_enough_replicas else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if self.has_enough_replicas:
+            return ErrorCode.NONE if self.log.high_watermark >= end_offset else None
+        if not is_patient:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE if self.log.high_watermark >= end_offset else None
 
 
 Wait: TypeAlias = "tuple[Partition, int]"
@@ -345,7 +404,11 @@ def when_all_flushed(waits: Sequence[Wait], then: Callable[[], None]) -> None:
 
 
 def when_all_committed(
-    waits: Sequence[Wait], deadline: float | None, then: Callable[[Sequence[ErrorCode]], None]
+    waits: Sequence[Wait],
+    deadline: float | None,
+    then: Callable[[Sequence[ErrorCode]], None],
+    *,
+    is_patient: bool = False,
 ) -> None:
     """`Partition.when_committed` for several partitions: `then` is called once, with a code for each."""
     codes = dict.fromkeys(range(len(waits)), ErrorCode.NONE)
@@ -359,6 +422,11 @@ def when_all_committed(
 
     def replicate() -> None:
         for place, (partition, end_offset) in enumerate(waits):
-            partition._when_replicated(end_offset, deadline, lambda code, place=place: end(place, code))  # type: ignore[misc]
+            partition._when_replicated(
+                end_offset,
+                deadline,
+                lambda code, place=place: end(place, code),  # type: ignore[misc]
+                is_patient=is_patient,
+            )
 
     when_all_flushed(waits, replicate)

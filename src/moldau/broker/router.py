@@ -206,11 +206,38 @@ class Router:
         call = RequestContext(api_key, version, header.correlation_id, header.client_id, connection.session)
         if route.first <= version <= route.last:
             request = decode_request(api_key, version, frame[header.body_position :])
+            if self._broker.forwarding is not None and is_forwarded(api_key, request):
+                return self._forward(connection, request, bytes(frame), call)
             return self._answer(connection, request, call, encode_version=version)
         if api_key == ApiKey.API_VERSIONS:
             # The only API that answers an unsupported version: in version 0, which every client can read.
             return self._answer(connection, Message(), call, encode_version=0)
         raise _unsupported_version(api_key, version)
+
+    def _forward(self, connection: Connection, request: Message, frame: bytes, call: RequestContext) -> ReplySlot:
+        """Have the active controller answer a client's request, which is sent to it as it is."""
+        forwarding = self._broker.forwarding
+        assert forwarding is not None
+        slot = ReplySlot(connection, holds_back=True)
+        started_s = perf_counter()
+
+        async def answer() -> None:
+            try:
+                data = await forwarding.forward(frame, call.session)
+                if call.api_key == ApiKey.CREATE_TOPICS and not request.validate_only:
+                    await forwarding.wait_for_creation(data, call.api_version)
+            except Exception as error:
+                log.warning("%s could not be forwarded: %s", ApiKey(call.api_key).display_name, error)
+                slot.abandon()
+                return
+            self._broker.stats.of(call.api_key).sample((perf_counter() - started_s) * 1000, len(frame))
+            slot.complete(len(data).to_bytes(4, "big") + data)
+
+        task = asyncio.ensure_future(answer())
+        slot.on_close = task.cancel
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return slot
 
     def _answer(
         self, connection: Connection, request: Message, call: RequestContext, *, encode_version: int
@@ -250,6 +277,30 @@ class Router:
             module = importlib.import_module(f"{HANDLERS_PACKAGE}.{ROUTES[api_key].module}")
             handle = self._handles[api_key] = module.handle
         return handle
+
+
+FORWARDED = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+)
+"""Requests of clients that the active controller of a cluster answers."""
+BROKER_LOGGER = 8
+
+
+def is_forwarded(api_key: int, request: Message) -> bool:
+    """Whether the active controller answers this request; log levels are set on the broker that was asked."""
+    if api_key not in FORWARDED:
+        return False
+    if api_key in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):
+        return all(one.resource_type != BROKER_LOGGER for one in request.resources)
+    return True
 
 
 def encode_reply(api_key: int, version: int, correlation_id: int, response: Message | EncodedResponse) -> bytes:

@@ -33,6 +33,7 @@ class TopicStats:
         "messages_in",
         "produce_conversions",
         "produce_requests",
+        "replication_bytes_in",
     )
 
     def __init__(self) -> None:
@@ -45,6 +46,7 @@ class TopicStats:
         self.fetch_requests = 0
         self.failed_fetch_requests = 0
         self.produce_conversions = 0
+        self.replication_bytes_in = 0
 
     def add(self, other: TopicStats) -> None:
         """Take another topic's counts into these, as when a topic goes and the totals must not fall."""

@@ -43,6 +43,8 @@ COMMANDS = {
     "registry": Command(
         "moldau.cli.registry.start:moldau_registry", "run a schema registry", "moldau.cli.registry.start:parser"
     ),
+    "rest": Command("moldau.cli.rest.start:moldau_rest", "run a REST proxy", "moldau.cli.rest.start:parser"),
+    "connect": _noun("connect.moldau_command", "run a Connect worker: data in and out by configuration"),
     "ksql-server": Command(
         "moldau.cli.ksql.server_start:moldau_ksql_server", "run a ksql server", "moldau.cli.ksql.server_start:parser"
     ),

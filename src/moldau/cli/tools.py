@@ -13,6 +13,9 @@ __all__ = ["TOOLS", "tool_main"]
 Main = Callable[[Sequence[str] | None], int]
 
 TOOLS = {
+    "connect-distributed": "moldau.cli.connect.worker_start:connect_distributed",
+    "connect-standalone": "moldau.cli.connect.worker_start:connect_standalone",
+    "connect-stop": "moldau.cli.connect.stop:connect_stop",
     "kafka-acls": "moldau.cli.not_yet:acls",
     "kafka-avro-console-consumer": "moldau.cli.console.schema_tools:avro_consumer",
     "kafka-avro-console-producer": "moldau.cli.console.schema_tools:avro_producer",

@@ -158,7 +158,9 @@ class Admin:
         replication_factor: int | None = None,
         replica_assignment: Sequence[Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
+        validate_only: bool = False,
     ) -> None:
+        """Create a topic, or only have the broker check that it could be."""
         from confluent_kafka.admin import NewTopic
 
         if replica_assignment is not None:
@@ -175,7 +177,8 @@ class Admin:
                 replication_factor=-1 if replication_factor is None else replication_factor,
                 config=dict(configs or {}),
             )
-        self.wait_for_all(self._call(self.client.create_topics, [topic]))
+        request = partial(self.client.create_topics, validate_only=validate_only)
+        self.wait_for_all(self._call(request, [topic]))
 
     def delete_topics(self, names: Sequence[str]) -> None:
         self.wait_for_all(self._call(self.client.delete_topics, list(names)))
@@ -209,9 +212,15 @@ class Admin:
         return {resource.name: [_config_entry(entry) for entry in found[resource].values()] for resource in resources}
 
     def alter_configs(
-        self, kind: str, name: str, *, add: Mapping[str, str] | None = None, delete: Sequence[str] = ()
+        self,
+        kind: str,
+        name: str,
+        *,
+        add: Mapping[str, str] | None = None,
+        delete: Sequence[str] = (),
+        validate_only: bool = False,
     ) -> None:
-        """Set and unset single keys, leaving the others as they are."""
+        """Set and unset single keys, leaving the others as they are; or only have the broker check that."""
         from confluent_kafka.admin import AlterConfigOpType, ConfigResource
         from confluent_kafka.admin import ConfigEntry as Change
 
@@ -220,7 +229,8 @@ class Admin:
         ]
         changes += [Change(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in delete]
         resource = ConfigResource(_resource_type(kind), name, incremental_configs=changes)
-        self.wait_for_all(self._call(self.client.incremental_alter_configs, [resource]))
+        request = partial(self.client.incremental_alter_configs, validate_only=validate_only)
+        self.wait_for_all(self._call(request, [resource]))
 
     # Records
 

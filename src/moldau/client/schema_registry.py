@@ -88,6 +88,17 @@ class RegistryClient:
         document = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return self._registered_schema(document["id"], document)
 
+    def version(self, subject: str, version: int | str) -> tuple[RegisteredSchema, int]:
+        """A version of a subject, or `latest`, and its number."""
+        document = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
+        return self._registered_schema(document["id"], document), int(document["version"])
+
+    def version_of(self, subject: str, schema_type: str, text: str) -> tuple[int, int]:
+        """The id and version that a schema has under a subject."""
+        body = {"schema": text, "schemaType": schema_type}
+        document = self._ask("POST", f"/subjects/{quote(subject, safe='')}", body)
+        return int(document["id"]), int(document["version"])
+
     def register(
         self, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference] = ()
     ) -> RegisteredSchema:

@@ -105,13 +105,19 @@ def describe_configs(client: WireClient, kind: ResourceKind, name: str) -> list[
 
 
 def alter_configs(
-    client: WireClient, kind: ResourceKind, name: str, *, add: Mapping[str, str], delete: Iterable[str]
+    client: WireClient,
+    kind: ResourceKind,
+    name: str,
+    *,
+    add: Mapping[str, str],
+    delete: Iterable[str],
+    validate_only: bool = False,
 ) -> None:
     """Set and unset single keys, leaving the others as they are. The empty broker name is the cluster's default."""
     changes = [Message(name=key, config_operation=SET, value=value) for key, value in add.items()]
     changes += [Message(name=key, config_operation=DELETE, value=None) for key in delete]
     resource = Message(resource_type=int(kind), resource_name=name, configs=changes)
-    answer = client.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, Message(resources=[resource], validate_only=False))
+    answer = client.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, Message(resources=[resource], validate_only=validate_only))
     result = answer.responses[0]
     raise_for(result.error_code, result.error_message)
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from moldau.controller.cluster_apis import CLUSTER_APIS, ClusterApis
 from moldau.controller.errors import RefusedError
 from moldau.controller.features import SUPPORTED, FeatureRange
 from moldau.controller.quorum_wire import reply_to_wire, request_from_wire
@@ -69,9 +70,22 @@ Handle = Callable[[Message, RequestHeader], Awaitable[Message]]
 class ControllerApis:
     """For `net.server.Server`."""
 
-    def __init__(self, quorum: ReplicatedQuorum, now_ms: Callable[[], tuple[int, int]], *, cluster_id: str) -> None:
-        """`now_ms` gives wall-clock and monotonic time: what the quorum knows is monotonic, replies are not."""
+    def __init__(
+        self,
+        quorum: ReplicatedQuorum,
+        now_ms: Callable[[], tuple[int, int]],
+        *,
+        cluster_id: str,
+        cluster: ClusterApis | None = None,
+    ) -> None:
+        """`now_ms` gives wall-clock and monotonic time: what the quorum knows is monotonic, replies are not.
+
+        `cluster` answers brokers.
+        """
         self._quorum = quorum
+        self._cluster = cluster
+        more = {} if cluster is None else {key: VersionRange(*one) for key, one in CLUSTER_APIS.items()}
+        self._apis = dict(sorted({**CONTROLLER_APIS, **more}.items()))
         self._now_ms = now_ms
         self._cluster_id = cluster_id
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +94,7 @@ class ControllerApis:
         frame = bytes(view[start:end])
         try:
             header = decode_request_header(frame)
-            versions = CONTROLLER_APIS.get(header.api_key)
+            versions = self._apis.get(header.api_key)
             if versions is None:
                 raise CloseConnectionError(f"API key {header.api_key} is not one of a controller")
             if not versions.first <= header.api_version <= versions.last:
@@ -94,7 +108,7 @@ class ControllerApis:
         if header.api_key == ApiKey.API_VERSIONS:
             return _frame(header, self._api_versions(header.api_version))
         if header.api_key == ApiKey.DESCRIBE_QUORUM:
-            return _frame(header, self._describe_quorum(request))
+            return _frame(header, self.describe_quorum(request))
         if header.api_key == ApiKey.DESCRIBE_CLUSTER:
             return _frame(header, self._describe_cluster(request, header.api_version))
         return self._answer_later(connection, header, request)
@@ -109,6 +123,9 @@ class ControllerApis:
 
     async def _answer(self, slot: ReplySlot, header: RequestHeader, request: Message) -> None:
         try:
+            if self._cluster is not None and header.api_key in CLUSTER_APIS:
+                slot.complete(_frame(header, await self._cluster.answer(request, header)))
+                return
             reply, records = await self._quorum.handle(request_from_wire(header.api_key, request))
             slot.complete(_frame(header, reply_to_wire(reply, records)))
         except RefusedError as error:
@@ -126,7 +143,7 @@ class ControllerApis:
             error_code=error,
             api_keys=[
                 Message(api_key=int(key), min_version=one.first, max_version=one.last)
-                for key, one in CONTROLLER_APIS.items()
+                for key, one in self._apis.items()
             ],
             supported_features=[
                 Message(name=name, min_version=level.min, max_version=level.max)
@@ -169,7 +186,7 @@ class ControllerApis:
 
     # --- DescribeQuorum ---------------------------------------------------------------------------------
 
-    def _describe_quorum(self, request: Message) -> Message:
+    def describe_quorum(self, request: Message) -> Message:
         topics = [
             Message(
                 topic_name=topic.topic_name,

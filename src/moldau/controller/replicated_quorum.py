@@ -19,6 +19,7 @@ from moldau.controller.quorum import Committed
 from moldau.controller.quorum_log import QuorumLog, merged
 from moldau.controller.quorum_peers import QuorumPeers
 from moldau.controller.quorum_records import voters_in, voters_records
+from moldau.core.activity import Activity
 from moldau.core.clock import Clock
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.errors import FatalDiskError, StorageError
@@ -73,7 +74,9 @@ class ReplicatedQuorum:
         on_fatal: Callable[[BaseException], None],
         on_claim: Callable[[int], None],
         bootstrap_servers: Sequence[tuple[str, int]] = (),
+        on_image: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_image` is called when `image` was replaced."""
         self.log = metadata_log
         self.me = me
         self.image = MetadataImage()
@@ -84,6 +87,7 @@ class ReplicatedQuorum:
         self._clock = clock
         self._on_fatal = on_fatal
         self._on_claim = on_claim
+        self.on_image = on_image
         self._servers = bootstrap_servers
         self._peers = QuorumPeers(me.key.id, request_timeout_s=settings.request_timeout_ms / 1000)
         self._loop = asyncio.get_running_loop()
@@ -100,6 +104,7 @@ class ReplicatedQuorum:
         self._waiting: dict[asyncio.Future[WireReply], Request] = {}
         self._part: tuple[SnapshotId, bytearray] | None = None
         self._is_closed = False
+        self.activity = Activity("a metadata write", patience_s=0.5)
 
     # --- facts ------------------------------------------------------------------------------------------
 
@@ -110,6 +115,19 @@ class ReplicatedQuorum:
     @property
     def next_offset(self) -> int:
         return self.log.end_offset
+
+    @property
+    def append_offset(self) -> int:
+        """The offset that the first record of the next append gets: the core is ahead of the disk."""
+        return self.log.end_offset if self._core is None else self._core.replica.log.end_offset
+
+    @property
+    def leader(self) -> tuple[int, tuple[str, int] | None]:
+        """The leader of the quorum as far as it is known, -1 if it is not, and where it is reached."""
+        if self._core is None:
+            return -1, None
+        hint = self._core.replica.hint()
+        return hint.leader_id, (hint.endpoints[0].host, hint.endpoints[0].port) if hint.endpoints else None
 
     @property
     def is_active(self) -> bool:
@@ -273,7 +291,7 @@ class ReplicatedQuorum:
     async def _write(self, effect: Effect) -> None:
         core = self._core
         try:
-            await self._loop.run_in_executor(None, self._disk.carry_out, effect)
+            await self._loop.run_in_executor(None, self._carry_out, effect)
         except StorageError as error:
             log.error("the metadata log cannot be written: %s", error)
             self._on_failed_write(effect)
@@ -281,6 +299,10 @@ class ReplicatedQuorum:
         if isinstance(effect, Flush) and core is self._core:
             end_offset, epoch = min(effect.end_offset, self.log.end_offset), effect.epoch
             self._tell(lambda core, now_ms: core.flushed(end_offset, epoch, now_ms))
+
+    def _carry_out(self, effect: Effect) -> None:
+        with self.activity:
+            self._disk.carry_out(effect)
 
     def _on_failed_write(self, effect: Effect) -> None:
         """Go on if the core can; else start another one from the disk, after a pause."""
@@ -317,6 +339,7 @@ class ReplicatedQuorum:
         """Give committed records to the image, then tell who waits for them."""
         self.image = await self._loop.run_in_executor(None, self.log.replayed, self.image, high_watermark)
         self.log.partition.high_watermark = high_watermark
+        self.on_image()
         while self._appends and self._appends[0][0] < high_watermark:
             offset, committed = self._appends.popleft()
             if not committed.done():
@@ -370,6 +393,7 @@ class ReplicatedQuorum:
             self._tell(lambda core, now_ms: core.snapshot_failed(now_ms))
         else:
             self.image = image
+            self.on_image()
             voters = voters_in(data)
             self._tell(lambda core, now_ms: core.snapshot_installed(snapshot, voters, now_ms))
         for event in held:

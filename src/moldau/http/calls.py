@@ -118,8 +118,12 @@ class Call(Request):
         return decode_json(content)
 
 
+# `json.dumps` would make an encoder for each call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def encode_json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(document).encode()
 
 
 def decode_json(content: bytes) -> Any:

@@ -17,8 +17,7 @@ __all__ = ["JsonObjectSplitter"]
 _WHITESPACE = b" \t\r\n"
 _NOT_WHITESPACE = re.compile(rb"[^ \t\r\n]")
 _OUTSIDE_STRING = re.compile(rb'["{}\[\]]')
-_INSIDE_STRING = re.compile(rb'["\\]')
-_OPENING, _CLOSING = b"{[", b"}]"
+_OPENING = b"{["
 
 
 class JsonObjectSplitter:
@@ -66,21 +65,33 @@ class JsonObjectSplitter:
         if self._is_escaped:
             self._is_escaped = False
             position += 1
+        size, quote = len(piece), -1
         while True:
-            found = (_INSIDE_STRING if self._is_in_string else _OUTSIDE_STRING).search(piece, position)
+            if self._is_in_string:
+                # `find` is many times faster than an expression, and most strings have no escapes.
+                if quote < position:
+                    quote = piece.find(b'"', position)
+                    quote = size if quote < 0 else quote
+                escape = piece.find(b"\\", position, quote)
+                if escape < 0:
+                    if quote == size:
+                        return None
+                    self._is_in_string, position = False, quote + 1
+                elif escape + 1 == size:
+                    self._is_escaped = True
+                    return None
+                else:
+                    position = escape + 2
+                continue
+            found = _OUTSIDE_STRING.search(piece, position)
             if found is None:
                 return None
             position, mark = found.end(), found.group()
             if mark == b'"':
-                self._is_in_string = not self._is_in_string
-            elif mark == b"\\":
-                if position == len(piece):
-                    self._is_escaped = True
-                    return None
-                position += 1
+                self._is_in_string = True
             elif mark in _OPENING:
                 self._depth += 1
-            elif mark in _CLOSING:
+            else:
                 self._depth -= 1
                 if not self._depth:
                     return position

@@ -8,34 +8,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
 from moldau.http import service
 from moldau.http.app import HttpApp
+from moldau.http.auth import Authenticate
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import AnyEndpoint, Endpoint, WebSocketEndpoint
 from moldau.http.errors import HttpError, MalformedBodyError
+from moldau.http.forwarding import Forwarding, ForwardingFailedError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 from moldau.http.sockets import Socket
 from moldau.http.streaming import with_heartbeats
 from moldau.ksql.commands import CommandError, CommandId
 from moldau.ksql.documents import Document, generic_error, statement_error
-from moldau.ksql.errors import ErrorKind, RequestError, StatementError
+from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
 from moldau.ksql.requests import QueryRequest, StatementRequest, checked_properties
-from moldau.ksql.results import DELIMITED, JSON, KSQL_JSON, RowStream, encode_stream, stream_messages
+from moldau.ksql.results import DELIMITED, JSON, KSQL_JSON, PROTOBUF, RowStream, encode_stream, stream_messages
 from moldau.ksql.settings import is_query_property
 
 __all__ = ["KsqlService", "build_app"]
 
 MEDIA_TYPES = MediaTypes({KSQL_JSON: 1.0, JSON: 0.9}, frozenset({"*/*"}))
-STREAM_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9, KSQL_JSON: 0.8}, frozenset({"*/*"}))
+QUERY_TYPES = MediaTypes({KSQL_JSON: 1.0, JSON: 0.9, PROTOBUF: 0.8}, frozenset({"*/*"}))
+STREAM_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9, KSQL_JSON: 0.8, PROTOBUF: 0.7}, frozenset({"*/*"}))
 INSERT_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9}, frozenset({"*/*"}))
 HEARTBEAT_S = 5.0
 """How often a stream without rows sends a newline, so that closed connections are noticed."""
 REST_OF_REQUEST_S = 1.0
 """How long the rest of a refused request is read."""
+HOP_HEADER = "x-moldau-ksql-forwarded"
+"""Marks a request that another server has forwarded: it is not forwarded again."""
+FORWARD_CONNECT_MS, FORWARD_READ_MS = 1_000, 15_000
 OBJECT = {"type": "object"}
 ARRAY = {"type": "array", "items": OBJECT}
 
@@ -52,7 +58,12 @@ class KsqlService(Protocol):
 
     def metadata_id(self) -> Document: ...
 
-    def cluster_status(self) -> Document: ...
+    def cluster_status(self) -> Document:
+        """Blocks."""
+
+    def note_heartbeat(self, document: Mapping[str, Any]) -> None: ...
+
+    def note_lags(self, document: Mapping[str, Any]) -> None: ...
 
     def command_statuses(self) -> Document: ...
 
@@ -60,7 +71,7 @@ class KsqlService(Protocol):
 
     async def run_statements(self, request: StatementRequest) -> list[Document]: ...
 
-    async def open_query(self, request: QueryRequest) -> RowStream | TextStream: ...
+    async def open_query(self, request: QueryRequest, *, may_forward: bool = False) -> RowStream | TextStream: ...
 
     def close_query(self, query_id: str) -> bool: ...
 
@@ -71,8 +82,10 @@ class KsqlService(Protocol):
     async def terminate_cluster(self, topic_patterns: list[str]) -> list[Document]: ...
 
 
-def build_app(ksql: KsqlService, metrics: HttpMetrics | None = None) -> HttpApp:
-    """The server as an ASGI app."""
+def build_app(
+    ksql: KsqlService, metrics: HttpMetrics | None = None, authenticate: Authenticate | None = None
+) -> HttpApp:
+    """The server as an ASGI app; `authenticate` checks logins."""
     return service.build_app(
         _Endpoints(ksql).table(),
         title="moldau ksql",
@@ -80,6 +93,7 @@ def build_app(ksql: KsqlService, metrics: HttpMetrics | None = None) -> HttpApp:
         media_types=MEDIA_TYPES,
         render_error=_render_error,
         health=lambda: {"healthy": ksql.health()["isHealthy"]},
+        authenticate=authenticate,
         metrics=metrics or HttpMetrics("moldau_ksql"),
     )
 
@@ -103,10 +117,16 @@ def _render_error(error: Exception) -> Answer:
 class _Endpoints:
     def __init__(self, ksql: KsqlService) -> None:
         self._ksql = ksql
+        self._forward = Forwarding(
+            hop_header=HOP_HEADER,
+            connect_timeout_ms=FORWARD_CONNECT_MS,
+            read_timeout_ms=FORWARD_READ_MS,
+            headers=["authorization"],
+        )
 
     def table(self) -> list[AnyEndpoint]:
         """All endpoints; those between servers are at the end."""
-        return [*self._about_the_server(), *self._for_statements(), *self._for_queries()]
+        return [*self._about_the_server(), *self._for_statements(), *self._for_queries(), *self._between_servers()]
 
     def _about_the_server(self) -> list[AnyEndpoint]:
         ksql = self._ksql
@@ -126,7 +146,6 @@ class _Endpoints:
             get("/healthcheck", "Whether the server can do its work, part by part.", ksql.health),
             get("/chc/live", "Whether the process lives.", lambda: {}),
             get("/chc/ready", "Whether the server is ready.", lambda: {}),
-            get("/clusterStatus", "The servers with this service id.", ksql.cluster_status),
             get("/v1/metadata", "The ids of the clusters.", ksql.metadata_id),
             get("/v1/metadata/id", "The ids of the clusters.", ksql.metadata_id),
         ]
@@ -169,7 +188,13 @@ class _Endpoints:
     def _for_queries(self) -> list[AnyEndpoint]:
         return [
             Endpoint(
-                method="POST", path="/query", handle=self.query, summary="Rows of a query.", body=OBJECT, reply=ARRAY
+                method="POST",
+                path="/query",
+                handle=self.query,
+                summary="Rows of a query.",
+                body=OBJECT,
+                reply=ARRAY,
+                media_types=QUERY_TYPES,
             ),
             Endpoint(
                 method="POST",
@@ -198,6 +223,34 @@ class _Endpoints:
                 reply=OBJECT,
             ),
             WebSocketEndpoint(path="/ws/query", handle=self.query_socket, summary="Rows of a query, one a message."),
+        ]
+
+    def _between_servers(self) -> list[AnyEndpoint]:
+        ksql = self._ksql
+
+        def post(path: str, summary: str, note: Callable[[Mapping[str, Any]], None]) -> Endpoint:
+            async def take(call: Call) -> Answer:
+                try:
+                    note(await call.document())
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    raise RequestError(f"{path} is for ksql servers, and this is not what they send: {error}") from None
+                return Answer({"isOk": True})
+
+            return Endpoint(method="POST", path=path, handle=take, summary=summary, body=OBJECT, reply=OBJECT)
+
+        async def show_cluster(_call: Call) -> Answer:
+            return Answer(await asyncio.to_thread(ksql.cluster_status))
+
+        return [
+            Endpoint(
+                method="GET",
+                path="/clusterStatus",
+                handle=show_cluster,
+                summary="The servers with this service id, their queries, and how late their tables are.",
+                reply=OBJECT,
+            ),
+            post("/heartbeat", "Another server is alive.", ksql.note_heartbeat),
+            post("/lag", "How late the tables of another server are.", ksql.note_lags),
         ]
 
     # Statements
@@ -237,11 +290,22 @@ class _Endpoints:
 
     async def query(self, call: Call) -> Answer:
         request = QueryRequest.of(await call.document(), text_member="ksql", properties_member="streamsProperties")
-        return self._stream_answer(await self._ksql.open_query(request), KSQL_JSON)
+        return await self._answer_query(call, request, PROTOBUF if call.media_type == PROTOBUF else KSQL_JSON)
 
     async def query_stream(self, call: Call) -> Answer:
         request = QueryRequest.of(await call.document(), text_member="sql", properties_member="properties")
-        return self._stream_answer(await self._ksql.open_query(request), call.media_type)
+        return await self._answer_query(call, request, call.media_type)
+
+    async def _answer_query(self, call: Call, request: QueryRequest, media_type: str) -> Answer:
+        """The rows; those of a table that only another server holds come from there."""
+        try:
+            stream = await self._ksql.open_query(request, may_forward=HOP_HEADER not in call.headers)
+        except NotHereError as elsewhere:
+            try:
+                return await self._forward(call, elsewhere.url)
+            except ForwardingFailedError:
+                stream = await self._ksql.open_query(request)
+        return self._stream_answer(stream, media_type)
 
     @staticmethod
     def _stream_answer(stream: RowStream | TextStream, media_type: str) -> Answer:

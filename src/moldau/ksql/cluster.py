@@ -6,12 +6,15 @@ Start at `KafkaCluster`.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.admin import Admin, TopicDescription
 from moldau.client.connection import build, log_report, normalize_servers
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.partitioners import hashed_partition
+from moldau.client.wire_producer import WireProducer
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ksql.errors import KsqlError
@@ -19,7 +22,7 @@ from moldau.pipeline.ksql.errors import KsqlError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer
 
-__all__ = ["KafkaCluster", "arrived"]
+__all__ = ["KafkaCluster", "arrived", "assign"]
 
 LATEST = -1
 NOW = 0
@@ -39,13 +42,18 @@ class KafkaCluster:
         self._properties = properties
         self._admin: Admin | None = None
         self._producer: Producer | None = None
+        self._wire: WireProducer | None = None
 
     @property
     def admin(self) -> Admin:
         """The admin client."""
         if self._admin is None:
-            self._admin = Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
+            self._admin = self.open_admin()
         return self._admin
+
+    def open_admin(self) -> Admin:
+        """An admin client of the caller's own."""
+        return Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
 
     # What the catalogue asks (`pipeline.ksql.catalogue.services.Topics`)
 
@@ -89,20 +97,38 @@ class KafkaCluster:
 
     def produce(self, topic: str, key: bytes | None, value: bytes | None, timestamp_ms: int | None) -> None:
         """Write one record and wait until it is stored; raises `ClientError`."""
+        if timestamp_ms == NOW:
+            self._write_at_zero(topic, key, value)
+            return
+        from confluent_kafka import KafkaException
+
         producer = self._open_producer()
         outcome: list[Any] = []
-        producer.produce(
-            topic,
-            key=key,
-            value=value,
-            timestamp=NOW if timestamp_ms is None else timestamp_ms,
-            on_delivery=lambda error, _message: outcome.append(error),
-        )
+        try:
+            producer.produce(
+                topic,
+                key=key,
+                value=value,
+                timestamp=NOW if timestamp_ms is None else timestamp_ms,
+                on_delivery=lambda error, _message: outcome.append(error),
+            )
+        except KafkaException as error:  # a record that is too large is refused at once
+            raise client_error(error.args[0], about=f"topic {topic}") from None
         producer.flush(DELIVERY_S)
         if not outcome:
             raise UnreachableError(f"no broker took the record for topic {topic} within {DELIVERY_S:g} s")
         if outcome[0] is not None:
             raise client_error(outcome[0], about=f"topic {topic}")
+
+    def _write_at_zero(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        """librdkafka would write the current time."""
+        if self._wire is None:
+            self._wire = WireProducer(self.admin)
+        count = self.partitions(topic)
+        if not count:
+            raise ClientError(f"Topic {topic} does not exist", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        number = secrets.randbelow(count) if key is None else hashed_partition(key, count)
+        self._wire.write(TopicPartition(topic, number), key, value, 0)
 
     def new_consumer(self, client_id: str, extra: Mapping[str, str] | None = None) -> Consumer:
         """A consumer that is given its partitions and commits nothing."""
@@ -148,7 +174,24 @@ class KafkaCluster:
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.flush(1.0)
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
         self._admin = None
+
+
+def assign(consumer: Consumer, places: Mapping[TopicPartition, int]) -> None:
+    """Have a consumer read these partitions from these offsets, from now on and without delay."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka import TopicPartition as RdkafkaPartition
+
+    # A consumer that does not know a topic's leaders yet looks for them only after half a second.
+    for topic in dict.fromkeys(place.topic for place in places):
+        try:
+            consumer.list_topics(topic, timeout=QUESTION_MS / 1000)
+        except KafkaException as error:
+            _logger.debug("the leaders of %s are not known yet: %s", topic, error)
+    consumer.assign([RdkafkaPartition(place.topic, place.partition, offset) for place, offset in places.items()])
 
 
 def arrived(consumer: Consumer, most: int, timeout_s: float) -> list[Message]:

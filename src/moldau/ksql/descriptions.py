@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from moldau.client.admin import TopicDescription
 from moldau.core.errors import MoldauError
+from moldau.ksql.connectors import Connectors
 from moldau.ksql.documents import Document, column_field, entity, schema_info, source_fields, source_info
-from moldau.ksql.errors import ErrorKind, RequestError
 from moldau.ksql.settings import KSQL_KEYS, STREAMS_PREFIX, KsqlSettings
 from moldau.ksql.state import HostedQuery, ServerState
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
@@ -37,8 +37,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
 class Surroundings(Protocol):
     """What lies beyond the server's own state. Methods that ask brokers block."""
 
-    @property
-    def host_name(self) -> str: ...
+    def host_of(self, query_id: str) -> str: ...
 
     def topic_list(self) -> list[TopicDescription]: ...
 
@@ -57,6 +56,7 @@ class Descriptions:
         self, state: ServerState, settings: KsqlSettings, functions: FunctionRegistry, around: Surroundings
     ) -> None:
         self._state, self._settings, self._functions, self._around = state, settings, functions, around
+        self._connectors = Connectors(str(settings["ksql.connect.url"]))
 
     async def answer(
         self, statement: syntax.Statement, properties: Mapping[str, Any], variables: Mapping[str, str]
@@ -75,16 +75,9 @@ class Descriptions:
             case syntax.Explain():
                 return await self._explain(statement, properties)
             case syntax.CreateConnector() | syntax.DropConnector() | syntax.DescribeConnector():
-                raise self._no_connect()
+                return await self._connectors.answer(statement)
             case _:
                 raise KsqlError(f"This statement cannot be run here: {type(statement).__name__}")
-
-    def _no_connect(self) -> RequestError:
-        return RequestError(
-            f"Connectors are served by a Connect worker, and none answers at {self._settings['ksql.connect.url']}; "
-            "start one, or set ksql.connect.url",
-            ErrorKind.SERVER_ERROR,
-        )
 
     # SHOW
 
@@ -114,7 +107,7 @@ class Descriptions:
                 listed = [{"name": name, "value": value} for name, value in sorted(variables.items())]
                 return entity("variables", text, variables=listed)
             case _:
-                raise self._no_connect()
+                return await self._connectors.answer(statement)
 
     def _sources(self, kind: SourceKind) -> list[Source]:
         return sorted(
@@ -315,7 +308,7 @@ class Descriptions:
             "topology": topology,
             "executionPlan": plan,
             "overriddenProperties": dict(hosted.properties),
-            "ksqlHostQueryStatus": {self._around.host_name: state},
+            "ksqlHostQueryStatus": {self._around.host_of(hosted.query_id): state},
             "queryErrors": [
                 {"timestamp": one["timestampMs"], "errorMessage": one["message"], "type": "UNKNOWN"}
                 for one in status.get("failures", ())

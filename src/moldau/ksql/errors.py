@@ -8,7 +8,7 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 
-__all__ = ["ErrorKind", "RequestError", "StatementError"]
+__all__ = ["ErrorKind", "NotHereError", "RequestError", "StatementError"]
 
 
 class ErrorKind(IntEnum):
@@ -29,6 +29,14 @@ class ErrorKind(IntEnum):
     COMMAND_QUEUE_TIMEOUT = 50301
     NOT_READY = 50302
     SHUTTING_DOWN = 50303
+
+
+class NotHereError(MoldauError):
+    """Another server holds what a query asks for: send the request there."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"the table is held by the server at {url}")
+        self.url = url
 
 
 class RequestError(MoldauError):

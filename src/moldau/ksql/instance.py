@@ -9,6 +9,7 @@ import logging
 
 from moldau.core.addresses import is_loopback
 from moldau.http.http2_serving import Http2Server
+from moldau.ksql.access import authenticator, server_tls
 from moldau.ksql.app import build_app
 from moldau.ksql.server import KsqlServer
 from moldau.ksql.settings import KsqlSettings
@@ -27,7 +28,9 @@ class KsqlInstance:
         self.settings = settings
         self._link = link
         self._server: KsqlServer | None = None
-        self._http = Http2Server(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
+        listener = settings.listener
+        self._authenticate = authenticator(settings)
+        self._http = Http2Server(host=listener.host, port=listener.port, drain_s=DRAIN_S, tls=server_tls(settings))
 
     @property
     def port(self) -> int:
@@ -39,14 +42,14 @@ class KsqlInstance:
         """The URL of this server, as seen from the same machine."""
         host = self.settings.listener.host
         local = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
-        return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
+        return f"{self.settings.listener.scheme}://{f'[{local}]' if ':' in local else local}:{self.port}"
 
     async def start(self) -> None:
         """Start, and return once statements are taken; raises `StartupError`."""
         self._http.bind()
-        self._server = KsqlServer(self.settings, self._link)
+        self._server = KsqlServer(self.settings, self._link, port=self._http.port)
         await self._server.start()
-        await self._http.start(build_app(self._server))
+        await self._http.start(build_app(self._server, self._server.metrics, self._authenticate))
         reach = "this machine only; --host 0.0.0.0 or listeners opens it to others"
         if not is_loopback(self.settings.listener.host):
             reach = f"listens on {self.settings.listener.host or 'every interface'}"

@@ -1,7 +1,7 @@
 """Builds the pipelines of persistent queries, in the engine process.
 
-A query's definition is the history of commands up to the one that made it: replaying them gives the catalogue it was
-planned with, and so the same plan, in any process. Start at `KsqlBuilder`.
+A query's definition is the history of the commands that it depends on, and its own: replaying them gives the part of
+the catalogue it was planned with, and so the same plan, in any process. Start at `KsqlBuilder`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
-from moldau.ksql.commands import Command, CommandId
 from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
-from moldau.ksql.state import HostedQuery, ServerState
+from moldau.ksql.state import AppliedCommand, HostedQuery, ServerState
+from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.files import LocalFiles
@@ -26,7 +26,7 @@ from moldau.pipeline.runtime.kafka.reset import reset_pipeline
 from moldau.pipeline.runtime.kafka.wiring import kafka_pipeline
 from moldau.pipeline.runtime.pipeline import Pipeline
 
-__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_spec", "query_identity"]
+__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_options", "pipeline_spec", "query_identity"]
 
 KIND = "ksql"
 DEFAULT_INTERVAL_MS = 0
@@ -40,7 +40,7 @@ def pipeline_spec(hosted: HostedQuery, settings: KsqlSettings) -> PipelineSpec:
         definition={
             "queryId": hosted.query_id,
             "settings": dict(settings.given),
-            "commands": [[str(command.id), command.document()] for command in hosted.history],
+            "history": [applied.document() for applied in hosted.history],
         },
         is_paused=hosted.is_paused,
     )
@@ -62,6 +62,10 @@ def query_identity(settings: KsqlSettings, query_id: str) -> PipelineIdentity:
     )
 
 
+REALTIME_SPARK: Mapping[str, str] = {"spark.sql.shuffle.partitions": "2"}
+"""Each part of the state is a task that runs all the time, so that there are few of them."""
+
+
 class KsqlBuilder:
     """Makes pipelines of queries, all on one Spark session."""
 
@@ -70,11 +74,14 @@ class KsqlBuilder:
 
     def build(self, spec: PipelineSpec) -> Pipeline:
         settings, hosted = hosted_query(spec)
+        options = pipeline_options(settings, hosted.properties, hosted.start_offsets)
+        if options.is_realtime:
+            self._engine.expect_realtime()
         return kafka_pipeline(
             prepared_serdes(hosted.query.topology, settings),
             query_identity(settings, hosted.query_id),
             _clients(settings),
-            _options(settings, hosted),
+            options,
             self._engine,
         )
 
@@ -87,14 +94,14 @@ class KsqlBuilder:
 def hosted_query(spec: PipelineSpec) -> tuple[KsqlSettings, HostedQuery]:
     """The server's settings and the query, planned from its history; raises `MoldauError`."""
     settings = KsqlSettings.of(spec.definition["settings"])
-    state = ServerState(settings.statement_settings)
-    for text, document in spec.definition["commands"]:
-        state.apply(Command.of_document(CommandId.parse(text), document))
-    hosted = state.queries.get(spec.definition["queryId"])
-    if hosted is None:
-        *_, status = state.statuses.values()
-        raise MoldauError(f"the query {spec.definition['queryId']} cannot be planned again: {status['message']}")
-    return settings, hosted
+    state = ServerState(settings.statement_settings, functions=user_functions(settings))
+    query_id = spec.definition["queryId"]
+    try:
+        for document in spec.definition["history"]:
+            state.apply_again(AppliedCommand.of_document(document))
+    except MoldauError as error:
+        raise MoldauError(f"the query {query_id} cannot be planned again: {error}") from error
+    return settings, state.queries[query_id]
 
 
 def _clients(settings: KsqlSettings) -> KafkaClients:
@@ -104,8 +111,11 @@ def _clients(settings: KsqlSettings) -> KafkaClients:
     )
 
 
-def _options(settings: KsqlSettings, hosted: HostedQuery) -> PipelineOptions:
-    properties: Mapping[str, Any] = {**settings.query_defaults, **hosted.properties}
+def pipeline_options(
+    settings: KsqlSettings, given: Mapping[str, Any], start_offsets: Mapping[str, Mapping[str, int]]
+) -> PipelineOptions:
+    """How a query runs that was accepted with these properties."""
+    properties: Mapping[str, Any] = {**settings.query_defaults, **given}
     guarantee = str(properties.get("processing.guarantee", "exactly_once_v2"))
     is_realtime = str(properties.get("moldau.latency", "")).lower() == "realtime"
     reset = str(properties.get("auto.offset.reset", "latest")).lower()
@@ -117,12 +127,28 @@ def _options(settings: KsqlSettings, hosted: HostedQuery) -> PipelineOptions:
         offset_reset=OffsetReset.EARLIEST if reset == "earliest" else OffsetReset.LATEST,
         first_offsets={
             TopicPartition(topic, int(number)): offset
-            for topic, offsets in hosted.start_offsets.items()
+            for topic, offsets in start_offsets.items()
             for number, offset in offsets.items()
         },
-        spark={name: str(value) for name, value in properties.items() if name.startswith("spark.")},
-        task_settings={**_task_settings(properties), "statestore.cache.max.bytes": str(cache)},
+        spark={
+            **(REALTIME_SPARK if is_realtime else {}),
+            **{name: str(value) for name, value in properties.items() if name.startswith("spark.")},
+        },
+        task_settings={
+            **_task_settings(properties),
+            **_failure_settings(settings),
+            "statestore.cache.max.bytes": str(cache),
+        },
     )
+
+
+def _failure_settings(settings: KsqlSettings) -> dict[str, str]:
+    """What becomes of records that cannot be read, and where failures are written."""
+    is_fatal = settings["ksql.fail.on.deserialization.error"]
+    found = {"deserialization.exception.handler": "fail" if is_fatal else "continue"}
+    if settings["ksql.logging.processing.topic.auto.create"] or settings["ksql.logging.processing.topic.name"]:
+        found["ksql.logging.processing.topic.name"] = settings.processing_log_topic
+    return found
 
 
 def _task_settings(properties: Mapping[str, Any]) -> dict[str, str]:

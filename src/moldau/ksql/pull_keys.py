@@ -34,7 +34,7 @@ from moldau.pipeline.ksql.syntax.printer import render
 from moldau.pipeline.ksql.syntax.statements import Query
 from moldau.pipeline.ksql.typing.typing import typed_constant
 
-__all__ = ["sought_keys"]
+__all__ = ["key_constant", "sought_keys"]
 
 MAX_ALTERNATIVES = 10_000
 """More alternatives than this are cheaper to find by reading the table, and conditions can multiply without end."""
@@ -182,7 +182,7 @@ def _take_comparison(
     if isinstance(value, NullLiteral):
         raise KsqlError(f"Primary key columns can not be NULL: {render(condition)}")
     try:
-        constant = _constant(value, types[column.name])
+        constant = key_constant(value, types[column.name])
     except KsqlError:
         rules.refuse_unless_scanned("A comparison must be between a key column and a resolvable expression")
         found.needs_scan = True
@@ -232,7 +232,8 @@ def _text(conditions: Conditions) -> str:
     return render(joined)
 
 
-def _constant(expression: Expression, sql_type: SqlType) -> Value:
+def key_constant(expression: Expression, sql_type: SqlType) -> Value:
+    """The value of an expression without columns; raises `KsqlError` for one that is none of this type."""
     typed = typed_constant(expression, sql_type)
     log = ListLog()
     (value,) = compile_row([typed], log)(())

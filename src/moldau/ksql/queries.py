@@ -14,15 +14,16 @@ from moldau.formats.types import Row
 from moldau.ksql.app import TextStream
 from moldau.ksql.cluster import KafkaCluster
 from moldau.ksql.documents import Document
-from moldau.ksql.errors import ErrorKind, RequestError, StatementError
+from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
 from moldau.ksql.printing import print_topic
 from moldau.ksql.pull_keys import sought_keys
+from moldau.ksql.pull_ranges import KeyRange, key_range
 from moldau.ksql.requests import QueryRequest
 from moldau.ksql.results import ResultRow, RowStream, StreamEnd
 from moldau.ksql.schemas import known_schemas, prepared_serdes
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import ServerState
-from moldau.ksql.statement_runner import Session, parsed_statements
+from moldau.ksql.statement_runner import Session, parsed_request
 from moldau.ksql.table_copies import StoredRow, TableCopies
 from moldau.ksql.topic_reading import TopicRecord, read_topics
 from moldau.ksql.transient_plan import RESULT_TOPIC, TransientPlan, check_pull, plan_query
@@ -30,13 +31,17 @@ from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.ksql.catalogue.sources import Source
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
+from moldau.pipeline.ksql.functions_in_use import using_functions
 from moldau.pipeline.ksql.syntax import statements as syntax
 
 __all__ = ["Queries"]
 
 COMPLETE_S = 10.0
 """How long a pull query waits for a table that has just been created, or whose copy is being read again."""
+FORWARD_S = 0.3
+"""How long it waits where another server holds the table."""
 SCALABLE = "SCALABLE_PUSH_QUERY"
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 
@@ -56,6 +61,9 @@ class QueryServices(Protocol):
     @property
     def copies(self) -> TableCopies: ...
 
+    def holder_of(self, source: Source) -> str | None:
+        """The URL of another server that is known to hold all of a table."""
+
 
 @dataclass(slots=True)
 class _Push:
@@ -70,10 +78,13 @@ class Queries:
         self._server = server
         self._pushes: dict[str, _Push] = {}
 
-    async def open(self, request: QueryRequest) -> RowStream | TextStream:
-        """The rows of a query, or the lines of PRINT; raises `StatementError`."""
+    async def open(self, request: QueryRequest, *, may_forward: bool = False) -> RowStream | TextStream:
+        """The rows of a query, or the lines of PRINT; raises `StatementError`.
+
+        With `may_forward`, it raises `NotHereError` for a table that is not complete here, but on another server.
+        """
         session = Session(dict(request.properties), dict(request.variables))
-        steps = parsed_statements(request.text, session)
+        steps = await parsed_request(request.text, session)
         if len(steps) != 1:
             raise RequestError(f"Expected exactly one KSQL statement; found {len(steps)} instead")
         statement, properties = steps[0].statement, steps[0].properties
@@ -82,10 +93,10 @@ class Queries:
                 case syntax.PrintTopic():
                     return await print_topic(self._server.cluster, statement, known_schemas(self._server.settings))
                 case syntax.Query() if statement.is_pull:
-                    return await self._pull(statement, properties)
+                    return await self._pull(statement, properties, may_forward=may_forward)
                 case syntax.Query():
                     return await self._push(statement, properties)
-        except RequestError:
+        except (RequestError, NotHereError):
             raise
         except MoldauError as error:
             kind = StatementError if isinstance(statement, syntax.Query) and statement.is_pull else None
@@ -131,7 +142,8 @@ class Queries:
     ) -> AsyncGenerator[ResultRow | StreamEnd, None]:
         left = query.limit
         run = self._new_run(plan)
-        shown: set[bytes] = set()
+        # Only a condition can leave out a row whose deletion the client must not see.
+        shown: set[bytes] | None = None if query.where is None and query.having is None else set()
         try:
             if left == 0:
                 yield StreamEnd(LIMIT_REACHED)
@@ -183,7 +195,7 @@ class Queries:
 
     # Pull queries
 
-    async def _pull(self, query: syntax.Query, properties: Mapping[str, Any]) -> RowStream:
+    async def _pull(self, query: syntax.Query, properties: Mapping[str, Any], *, may_forward: bool) -> RowStream:
         state = self._server.state
         settings = {**state.settings, **properties}
         check_pull(query, state.catalogue, settings)
@@ -191,24 +203,39 @@ class Queries:
         query_id = f"query_{secrets.randbits(62)}"
         source = plan.sources[0]
         if source.is_table:
-            keys = sought_keys(query, source, settings, self._server.settings)
-            rows = await asyncio.to_thread(self._table_rows, plan, query, keys)
+            with using_functions(state.functions):
+                keys = sought_keys(query, source, settings, self._server.settings)
+                part = key_range(query, source) if keys is None else None
+            await asyncio.to_thread(self._await_table, source, may_forward=may_forward)
+            rows = await asyncio.to_thread(self._table_rows, plan, query, keys, part)
             return RowStream(
                 query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
             )
         return RowStream(query_id, plan.columns, self._stream_rows(plan, query))
 
-    def _table_rows(self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None) -> list[ResultRow]:
+    def _await_table(self, source: Source, *, may_forward: bool) -> None:
+        """Return when all of a table is here; raises `NotHereError` where another server has it already."""
+        copies, topic = self._server.copies, source.topic
+        if copies.is_complete(topic):
+            return
+        ends = self._server.cluster.end_offsets([topic])[topic]
+        holder = self._server.holder_of(source) if may_forward else None
+        if copies.wait_until(topic, ends, COMPLETE_S if holder is None else FORWARD_S):
+            return
+        if holder is not None:
+            raise NotHereError(holder)
+        raise RequestError(
+            f"The table {source.name} is still being read from its topic {topic}; try again later", ErrorKind.NOT_READY
+        )
+
+    def _table_rows(
+        self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None, part: KeyRange | None
+    ) -> list[ResultRow]:
         copies, source = self._server.copies, plan.sources[0]
-        if not copies.is_complete(source.topic):
-            ends = self._server.cluster.end_offsets([source.topic])[source.topic]
-            if not copies.wait_until(source.topic, ends, COMPLETE_S):
-                raise RequestError(
-                    f"The table {source.name} is still being read from its topic {source.topic}; try again later",
-                    ErrorKind.NOT_READY,
-                )
         stored: Iterable[StoredRow]
-        if keys is None:
+        if part is not None:
+            stored = copies.rows_in_range(source.topic, *part)
+        elif keys is None:
             stored = copies.all_rows(source.topic)
         else:
             stored = [row for key in keys for row in copies.rows_of_key(source.topic, key)]
@@ -250,7 +277,8 @@ class Queries:
 
     def _plan(self, query: syntax.Query, properties: Mapping[str, Any]) -> TransientPlan:
         state = self._server.state
-        return plan_query(query, state.catalogue, {**state.settings, **properties})
+        with using_functions(state.functions):
+            return plan_query(query, state.catalogue, {**state.settings, **properties})
 
     def plan_for_explain(self, query: syntax.Query, properties: Mapping[str, Any]) -> PersistentQuery:
         """A query for a client as EXPLAIN shows it."""

@@ -6,6 +6,7 @@ first row tells so in the stream, because the HTTP status has left already. Star
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import logging
@@ -15,16 +16,32 @@ from typing import NamedTuple
 
 from moldau.core.errors import MoldauError
 from moldau.formats.columns import Column
+from moldau.formats.errors import FormatError
+from moldau.formats.format import row_format
+from moldau.formats.registry.protobuf_schemas import proto_text_of
+from moldau.formats.row_serde import RowSerde
 from moldau.formats.types import Row
 from moldau.ksql.documents import generic_error
 from moldau.ksql.errors import ErrorKind, RequestError
 from moldau.ksql.row_json import row_writer, type_text
 
-__all__ = ["DELIMITED", "JSON", "KSQL_JSON", "ResultRow", "RowStream", "StreamEnd", "encode_stream", "stream_messages"]
+__all__ = [
+    "DELIMITED",
+    "JSON",
+    "KSQL_JSON",
+    "PROTOBUF",
+    "ResultRow",
+    "RowStream",
+    "StreamEnd",
+    "encode_stream",
+    "stream_messages",
+]
 
 KSQL_JSON = "application/vnd.ksql.v1+json"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 JSON = "application/json"
+PROTOBUF = "application/vnd.ksql.v1+protobuf"
+"""The elements of `/query`, with each row as a message in base64."""
 
 _logger = logging.getLogger("moldau.ksql")
 
@@ -74,18 +91,40 @@ def encode_stream(stream: RowStream, media_type: str) -> AsyncGenerator[bytes, N
         DELIMITED: _delimited,
         JSON: _json_array,
         KSQL_JSON: _elements,
+        PROTOBUF: _protobuf_elements,
     }
     return writers[media_type](stream)
 
 
-async def _elements(stream: RowStream) -> AsyncGenerator[bytes, None]:
+def _elements(stream: RowStream) -> AsyncGenerator[bytes, None]:
+    write = row_writer([column.type for column in stream.columns])
+    header = {"queryId": stream.query_id, "schema": stream.schema_text}
+    return _written_elements(stream, header, lambda row: f'"columns":{write(row)}')
+
+
+def _protobuf_elements(stream: RowStream) -> AsyncGenerator[bytes, None]:
+    try:
+        schema = proto_text_of(stream.columns, full_name=None, nullable=None)
+        serde = RowSerde(row_format("PROTOBUF_NOSR"), stream.columns)
+    except FormatError as error:
+        raise RequestError(f"The rows of this query cannot be Protobuf messages: {error}") from None
+    header = {"queryId": stream.query_id, "schema": stream.schema_text, "protoSchema": schema}
+
+    def write(row: Row) -> str:
+        return f'"protobufBytes":"{base64.b64encode(serde.serialize("", row) or b"").decode()}"'
+
+    return _written_elements(stream, header, write)
+
+
+async def _written_elements(
+    stream: RowStream, header: Mapping[str, str], write: Callable[[Row], str]
+) -> AsyncGenerator[bytes, None]:
     """A JSON array of header, rows and last word, an element a line: the format of `/query`.
 
     The comma after an element is on its line, so that a client can read line by line. In a stream that may wait for its
     next row an element leaves at once, which is why such a stream always has a last word.
     """
-    write = row_writer([column.type for column in stream.columns])
-    waiting = b"[" + _line({"header": {"queryId": stream.query_id, "schema": stream.schema_text}})
+    waiting = b"[" + _line({"header": header})
     if stream.is_endless:
         yield waiting + b",\n"
         waiting = b""
@@ -104,14 +143,14 @@ async def stream_messages(stream: RowStream) -> AsyncGenerator[bytes, None]:
     write = row_writer([column.type for column in stream.columns])
     yield _line({"header": {"queryId": stream.query_id, "schema": stream.schema_text}})
     async for element in _with_last_word(stream):
-        yield _element(element, write)
+        yield _element(element, lambda row: f'"columns":{write(row)}')
 
 
 def _element(element: ResultRow | StreamEnd | RequestError, write: Callable[[Row], str]) -> bytes:
     match element:
         case ResultRow(values=values, is_tombstone=is_tombstone):
             mark = ',"tombstone":true' if is_tombstone else ""
-            return f'{{"row":{{"columns":{write(values)}{mark}}}}}'.encode()
+            return f'{{"row":{{{write(values)}{mark}}}}}'.encode()
         case StreamEnd(message=message):
             return _line({"finalMessage": message})
         case RequestError():

@@ -9,33 +9,43 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import moldau
 from moldau.client.admin import TopicDescription
 from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog
-from moldau.core.errors import MoldauError
+from moldau.core.errors import MoldauError, StartupError
+from moldau.http.metrics import HttpMetrics
+from moldau.ksql.access import PeerAccess
 from moldau.ksql.app import TextStream
 from moldau.ksql.assertions import assert_schema, assert_topic
 from moldau.ksql.cluster import KafkaCluster
 from moldau.ksql.commands import Command, CommandError, CommandId
 from moldau.ksql.descriptions import Descriptions
 from moldau.ksql.documents import Document, command_status, current_status
-from moldau.ksql.errors import ErrorKind, RequestError
+from moldau.ksql.errors import ErrorKind, RequestError, StatementError
 from moldau.ksql.facts import Facts, Rehearsal
+from moldau.ksql.headless import FileLog, statements_of
 from moldau.ksql.inserts import insert_rows, serialized_record
+from moldau.ksql.peers import Peers
 from moldau.ksql.pipelines import pipeline_spec
+from moldau.ksql.processing_log import prepare_processing_log, stream_statement
 from moldau.ksql.queries import Queries
+from moldau.ksql.query_metrics import QueryMetrics
 from moldau.ksql.requests import QueryRequest, StatementRequest
 from moldau.ksql.results import RowStream
 from moldau.ksql.schemas import fresh_schemas, request_schemas
 from moldau.ksql.settings import KsqlSettings
-from moldau.ksql.state import ServerState
+from moldau.ksql.sharing import QuerySharing
+from moldau.ksql.state import HostedQuery, ServerState
 from moldau.ksql.statement_runner import StatementRunner, Step
 from moldau.ksql.table_copies import SESSION_WINDOW_BYTES, TIME_WINDOW_BYTES, TableCopies
-from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.catalogue.sources import Source, WindowKind
 from moldau.pipeline.ksql.execution.engine import Engine, PersistentQuery
@@ -48,6 +58,7 @@ __all__ = ["KsqlServer"]
 CLIENT_ID = "ksql-server"
 WRITE_MS = 20_000
 CLOSE_S = 2.0
+KEPT_OUTCOMES = 1000
 TERMINATED = CommandId("cluster", "TerminateCluster", "terminate")
 
 _logger = logging.getLogger("moldau.ksql")
@@ -56,17 +67,38 @@ _logger = logging.getLogger("moldau.ksql")
 class KsqlServer:
     """Runs on one event loop. `link` leads to the engine process."""
 
-    def __init__(self, settings: KsqlSettings, link: PipelineLink) -> None:
+    def __init__(self, settings: KsqlSettings, link: PipelineLink, *, port: int | None = None) -> None:
+        """`port` is the one that is bound, where the settings leave it open."""
         self.settings = settings
-        self.state = ServerState(settings.statement_settings, query_defaults=settings.query_defaults)
+        self.host_name = settings.host_name_at(port or settings.listener.port)
+        """The name of this server in documents, and for the other servers with its service id."""
+        functions = user_functions(settings)
+        self.state = ServerState(
+            settings.statement_settings, functions=functions, query_defaults=settings.query_defaults
+        )
         self.cluster = KafkaCluster(settings["bootstrap.servers"], settings.client_properties)
-        self.copies = TableCopies(settings.state_folder / "tables.db", self.cluster)
+        self.copies = TableCopies(settings.server_folder / "tables.db", self.cluster)
         self._link = link
-        self._log = self._new_log()
+        self._is_headless = settings["ksql.queries.file"] is not None
+        self._log = FileLog(self._apply, self.cluster.open_admin) if self._is_headless else self._new_log()
         self._runner = StatementRunner(self)
-        self._descriptions = Descriptions(self.state, settings, BUILTIN, self)
+        self._descriptions = Descriptions(self.state, settings, functions, self)
         self._queries = Queries(self)
         self._is_ready = False
+        access = PeerAccess(settings)
+        own_url = f"{settings.listener.scheme}://{self.host_name}"
+        self.sharing = QuerySharing(own_url, settings.sharing_group, self.cluster.open_admin, self._share_out)
+        self.peers = Peers(
+            lambda: self.sharing.others, lambda: self.host_name, self._own_states, self.store_lags, access
+        )
+        query_metrics = QueryMetrics(self._own_states, self._engine_status, settings.query_prefix)
+        self.metrics = HttpMetrics("moldau_ksql", self._gauges, query_metrics.families)
+        """What /metrics shows."""
+        self._outcomes: dict[int, Document] = {}
+        """The statuses of the latest commands, by their offsets."""
+        self._has_joined = False
+        self._running: dict[str, HostedQuery] = {}
+        """The queries that this server runs."""
 
     def _new_log(self) -> TopicLog:
         settings = self.settings
@@ -86,17 +118,36 @@ class KsqlServer:
         """Read all commands, then have all queries run; raises `StartupError`."""
         await self._log.start(self.settings["moldau.init.timeout.ms"] / 1000)
         self._is_ready = True
+        await self._declare()
         self._follow_tables()
         self.copies.start()
-        self._link.start()
-        for hosted in self.state.queries.values():
-            self._link.want(pipeline_spec(hosted, self.settings))
+        self.sharing.start()
+        self.peers.start()
         _logger.info("%d sources and %d queries are known", len(self.state.catalogue.sources), len(self.state.queries))
+
+    async def _declare(self) -> None:
+        """Run the statements that are the server's own: those of its file, and that of the processing log."""
+        if self.state.is_terminated:
+            return
+        name = self.settings["ksql.logging.processing.stream.name"]
+        if await prepare_processing_log(self.settings, self.cluster) and name not in self.state.catalogue.sources:
+            try:
+                await self._runner.run(StatementRequest(text=stream_statement(self.settings)))
+            except StatementError as error:
+                _logger.warning("the stream %s of the processing log cannot be declared: %s", name, error)
+        if self._is_headless:
+            file = self.settings["ksql.queries.file"]
+            try:
+                await self._runner.run(StatementRequest(text=statements_of(Path(file))))
+            except StatementError as error:
+                raise StartupError(f"ksql.queries.file: {file}: {error} (in: {error.statement})") from None
 
     async def stop(self) -> None:
         """Stop the queries' engine, unless it is shared, and the clients."""
         await self._queries.close()
+        await self.peers.stop()
         await self._link.stop()
+        await self.sharing.stop()  # the others take the queries once they have ended here
         await self._log.stop(CLOSE_S)
         await asyncio.to_thread(self.copies.stop)
         await asyncio.to_thread(self.cluster.close)
@@ -112,18 +163,48 @@ class KsqlServer:
         if command.id == TERMINATED:
             self._terminate()
             return
-        specs = {query_id: pipeline_spec(one, self.settings) for query_id, one in self.state.queries.items()}
+        before = {query_id: (one, one.is_paused) for query_id, one in self.state.queries.items()}
         outcome = self.state.apply(command)
+        self._note_outcome(record.offset, self.state.statuses[str(command.id)])
         if not self._is_ready or outcome is None:
             return
         self._follow_tables()
         for query_id in outcome.stopped:
-            if query_id not in self.state.queries and query_id in specs:
-                self._link.unwant(specs[query_id], delete_state=True)
-        for hosted in self.state.queries.values():
-            spec = pipeline_spec(hosted, self.settings)
-            if specs.get(hosted.query_id) != spec:
-                self._link.want(spec)
+            hosted = self._running.pop(query_id, None) if query_id not in self.state.queries else None
+            if hosted is not None:
+                self._link.unwant(pipeline_spec(hosted, self.settings), delete_state=True)
+        for query_id, hosted in self.state.queries.items():
+            if self.sharing.is_own(query_id) and before.get(query_id) != (hosted, hosted.is_paused):
+                self._want(hosted)
+
+    def _note_outcome(self, offset: int, status: Document) -> None:
+        """Two servers may have accepted the same id at the same time: its status may be that of the other one."""
+        if not self._is_ready:
+            return
+        self._outcomes[offset] = status
+        while len(self._outcomes) > KEPT_OUTCOMES:
+            self._outcomes.pop(next(iter(self._outcomes)))
+
+    def _want(self, hosted: HostedQuery) -> None:
+        self._running[hosted.query_id] = hosted
+        self._link.want(pipeline_spec(hosted, self.settings))
+
+    def _share_out(self) -> None:
+        """Run the queries that are this server's own now, and leave the others to their servers."""
+        if self.state.is_terminated:
+            return
+        if not self._has_joined:  # an engine that was found running is not told before that what to stop
+            self._has_joined = True
+            self._link.start()
+        for query_id in [one for one in self._running if not self.sharing.is_own(one)]:
+            self._link.unwant(pipeline_spec(self._running.pop(query_id), self.settings), delete_state=False)
+        for query_id, hosted in self.state.queries.items():
+            if query_id not in self._running and self.sharing.is_own(query_id):
+                self._want(hosted)
+
+    def _own_states(self) -> dict[str, str]:
+        """The states of this server's queries, for the other servers."""
+        return {query_id: self._descriptions.state_of(hosted) for query_id, hosted in self._running.items()}
 
     def _follow_tables(self) -> None:
         """Keep copies of the tables that can be asked: results of queries, and read-only ones."""
@@ -138,14 +219,15 @@ class KsqlServer:
             source = wanted[topic]
             self.copies.follow(topic, source.partitions, _window_bytes(source))
 
-    async def append(self, command: Command) -> int:
-        """Write a command and wait until it is applied; its offset."""
-        offsets = await self._log.append([LogWrite(command.key(), command.value())])
-        return offsets[0]
+    async def append(self, command: Command) -> tuple[int, Document]:
+        """Write a command and wait until it is applied; its offset, and what became of it."""
+        offset = (await self._log.append([LogWrite(command.key(), command.value())]))[0]
+        return offset, self._outcomes.pop(offset, self.state.statuses.get(str(command.id), {}))
 
     def _terminate(self) -> None:
-        for hosted in self.state.queries.values():
+        for hosted in self._running.values():
             self._link.unwant(pipeline_spec(hosted, self.settings), delete_state=True)
+        self._running.clear()
         self.state.queries.clear()
         self.state.is_terminated = True
 
@@ -163,6 +245,11 @@ class KsqlServer:
         if self.state.is_terminated:
             raise RequestError(
                 "The cluster has been terminated. No new requests will be accepted.", ErrorKind.SHUTTING_DOWN
+            )
+        if self._is_headless:
+            raise RequestError(
+                f"This server runs the statements of {self.settings['ksql.queries.file']} and takes no others",
+                ErrorKind.FORBIDDEN,
             )
         if not self._is_ready:
             raise RequestError("Server initializing", ErrorKind.NOT_READY)
@@ -214,7 +301,7 @@ class KsqlServer:
             raise RequestError(f"deleteTopicList: {error.pattern!r} is not a pattern: {error}") from None
         sinks = {hosted.query.sink_topic for hosted in self.state.queries.values()}
         command = Command(id=TERMINATED, statement="TERMINATE CLUSTER;")
-        offset = await self.append(command)
+        offset, _ = await self.append(command)
         await self._link.settle(CLOSE_S)
         for topic in sinks:
             if any(pattern.fullmatch(topic) for pattern in patterns):
@@ -225,10 +312,18 @@ class KsqlServer:
 
     # Queries and inserts
 
-    async def open_query(self, request: QueryRequest) -> RowStream | TextStream:
-        """The rows of a push or pull query, or the lines of PRINT."""
+    async def open_query(self, request: QueryRequest, *, may_forward: bool = False) -> RowStream | TextStream:
+        """The rows of a push or pull query, or the lines of PRINT; raises `NotHereError` only if that may be."""
         self._check_open()
-        return await self._queries.open(request)
+        return await self._queries.open(request, may_forward=may_forward)
+
+    def holder_of(self, source: Source) -> str | None:
+        """The URL of another server that holds all of a table, as it said itself."""
+        for url in self.sharing.others:
+            lags = self.peers.lags_of(url).get("stateStoreLags", {}).get(source.topic, {}).get("lagByPartition", {})
+            if lags and self.peers.is_alive(url) and all(one["offsetLag"] == 0 for one in lags.values()):
+                return url
+        return None
 
     def push_query_id(self, query_id: str) -> str | None:
         """The id of the push query that a statement names; None if none runs."""
@@ -251,20 +346,30 @@ class KsqlServer:
 
     # Descriptions
 
-    @property
-    def host_name(self) -> str:
-        return self.settings.host_name
-
     def topic_list(self) -> list[TopicDescription]:
         """All topics. Blocks."""
         return self.cluster.topics()
 
     def pipeline_status(self, query_id: str) -> Mapping[str, Any] | None:
-        """What the engine last said of a query."""
+        """What the engine last said of a query; of one on another server, what that server last said."""
+        owner = self.sharing.owner(query_id)
+        if owner is not None and owner != self.sharing.own_url:
+            state = self.peers.state_of(owner, query_id)
+            return None if state is None else {"state": state}
         return self._link.status(f"{self.settings.query_prefix}{query_id}")
+
+    async def _engine_status(self, query_id: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await self._link.ask("pipeline", f"{self.settings.query_prefix}{query_id}")
+        return found
+
+    def host_of(self, query_id: str) -> str:
+        """The server that runs a query."""
+        return urlsplit(self.sharing.owner(query_id) or self.sharing.own_url).netloc
 
     async def explain_pipeline(self, query_id: str) -> str:
         """How a query runs on Spark."""
+        if self.host_of(query_id) != self.host_name:
+            raise MoldauError(f"the query runs on {self.host_of(query_id)}, which can be asked")
         return str(await self._link.ask("explain", f"{self.settings.query_prefix}{query_id}"))
 
     def plan(self, statement: syntax.Statement, properties: Mapping[str, Any]) -> PersistentQuery | None:
@@ -272,10 +377,7 @@ class KsqlServer:
         if isinstance(statement, syntax.Query):
             return self._queries.plan_for_explain(statement, properties)
         rehearsal = Rehearsal(self.cluster, self.new_schemas())
-        engine = Engine(
-            rehearsal, rehearsal, dict(self.state.settings), self.state.catalogue.copy(), dict(self.state.plans)
-        )
-        return engine.execute(statement, properties).started
+        return self.state.engine_over(rehearsal, rehearsal).execute(statement, properties).started
 
     def current_engine(self) -> Engine:
         """The rules over what is known now, for questions that need nothing from outside."""
@@ -306,16 +408,68 @@ class KsqlServer:
         return {"id": "", "scope": {"path": [], "clusters": clusters}}
 
     def cluster_status(self) -> Document:
-        """`/clusterStatus`: this server."""
+        """`/clusterStatus`: all servers with this service id. Blocks."""
+        urls = self.sharing.urls or (self.sharing.own_url,)
+        return {"clusterStatus": {urlsplit(url).netloc: self._host_status(url) for url in urls}}
+
+    def _host_status(self, url: str) -> Document:
+        is_own = url == self.sharing.own_url
+        now_ms = time.time_ns() // 1_000_000
+        queries = [one for one in self.state.queries.values() if self.host_of(one.query_id) == urlsplit(url).netloc]
+        no_lags = {"stateStoreLags": {}, "updateTimeMs": 0}
         return {
-            "clusterStatus": {
-                self.host_name: {
-                    "hostAlive": True,
-                    "lastStatusUpdateMs": 0,
-                    "activeStandbyPerQuery": {},
-                    "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": 0},
+            "hostAlive": is_own or self.peers.is_alive(url),
+            "lastStatusUpdateMs": now_ms if is_own else self.peers.heard_at_ms(url),
+            "activeStandbyPerQuery": {one.query_id: self._active_parts(one) for one in queries},
+            "hostStoreLags": self.store_lags() if is_own else self.peers.lags_of(url) or no_lags,
+        }
+
+    def _active_parts(self, hosted: HostedQuery) -> Document:
+        sources = (self.state.catalogue.sources.get(name) for name in hosted.query.sources)
+        sink = self.state.catalogue.sources.get(hosted.query.sink)
+        return {
+            "activeStores": [hosted.query.sink_topic] if sink is not None and sink.is_table else [],
+            "activePartitions": [
+                {"topic": source.topic, "partition": number}
+                for source in sources
+                if source is not None
+                for number in range(source.partitions)
+            ],
+            "standByStores": [],
+            "standByPartitions": [],
+        }
+
+    def store_lags(self) -> Document:
+        """How far the copies of tables are behind their topics. Blocks."""
+        topics = sorted(self.copies.followed)
+        stores = {}
+        for topic, ends in (self.cluster.end_offsets(topics) if topics else {}).items():
+            lags = {
+                number: {
+                    "currentOffsetPosition": position,
+                    "endOffsetPosition": end,
+                    "offsetLag": max(0, end - position),
                 }
+                for number, end in ends.items()
+                for position in [self.copies.position(topic, int(number))]
             }
+            stores[topic] = {"lagByPartition": lags, "size": len(lags)}
+        return {"stateStoreLags": stores, "updateTimeMs": time.time_ns() // 1_000_000}
+
+    def note_heartbeat(self, document: Mapping[str, Any]) -> None:
+        """`/heartbeat`, from another server."""
+        self.peers.note_heartbeat(document)
+
+    def note_lags(self, document: Mapping[str, Any]) -> None:
+        """`/lag`, from another server."""
+        self.peers.note_lags(document)
+
+    def _gauges(self) -> dict[str, float]:
+        return {
+            "sources": len(self.state.catalogue.sources),
+            "persistent_queries": len(self._running),
+            "push_queries": len(list(self._queries.running())),
+            "servers": len(self.sharing.urls),
         }
 
     def command_statuses(self) -> Document:

@@ -6,6 +6,7 @@ of the server, which a session may override; `QUERY_PROPERTIES` says which.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from moldau.core.config.key import ConfigKey, ConfigType, at_least, keys_by_name
-from moldau.core.errors import InvalidConfigError
+from moldau.http.tls import Listener
 
-__all__ = ["KSQL_KEYS", "STREAMS_PREFIX", "KsqlSettings", "Listener", "is_query_property", "plain_property_name"]
+__all__ = ["KSQL_KEYS", "STREAMS_PREFIX", "KsqlSettings", "is_query_property", "plain_property_name"]
 
 BOOLEAN, STRING, INT, LONG, LIST = (
     ConfigType.BOOLEAN,
@@ -31,13 +32,16 @@ _CLIENT_PREFIXES = ("ssl.", "sasl.", "security.")
 
 KSQL_KEYS = keys_by_name(
     [
-        ConfigKey("listeners", LIST, [f"http://0.0.0.0:{DEFAULT_PORT}"], "Where requests are taken: http://host:port."),
+        ConfigKey(
+            "listeners", LIST, [f"http://0.0.0.0:{DEFAULT_PORT}"], "Where requests are taken: http(s)://host:port."
+        ),
         ConfigKey("bootstrap.servers", STRING, "localhost:9092", "The brokers that hold the topics."),
         ConfigKey("ksql.service.id", STRING, "default_", "Servers with the same id share their statements."),
         ConfigKey("ksql.advertised.listener", STRING, None, "The URL by which other servers reach this one."),
         ConfigKey("ksql.schema.registry.url", STRING, None, "The schema registry of AVRO, PROTOBUF and JSON_SR."),
         ConfigKey("ksql.connect.url", STRING, "http://localhost:8083", "The Connect worker of CREATE CONNECTOR."),
         ConfigKey("ksql.queries.file", STRING, None, "A file of statements: the server then runs only these."),
+        ConfigKey("moldau.engine.dir", STRING, None, "The folder of an engine process that services share."),
         ConfigKey("ksql.extension.dir", STRING, "ext", "The folder of modules with user-defined functions."),
         ConfigKey("ksql.output.topic.name.prefix", STRING, "", "Goes before the names of topics that queries make."),
         ConfigKey("ksql.internal.topic.replicas", INT, 1, "Replicas of the command topic.", at_least(1)),
@@ -59,8 +63,13 @@ KSQL_KEYS = keys_by_name(
         ConfigKey("ksql.logging.processing.topic.auto.create", BOOLEAN, True, "Whether to make the log's topic."),
         ConfigKey("ksql.logging.processing.stream.auto.create", BOOLEAN, True, "Whether to make the log's stream."),
         ConfigKey("ksql.logging.processing.topic.name", STRING, None, "The topic of the processing log."),
+        ConfigKey("ksql.logging.processing.stream.name", STRING, "KSQL_PROCESSING_LOG", "The stream of that topic."),
         ConfigKey("ksql.heartbeat.enable", BOOLEAN, False, "Whether /clusterStatus shows the other servers."),
         ConfigKey("ksql.server.command.response.timeout.ms", LONG, 5000, "How long a command may wait.", at_least(1)),
+        ConfigKey("authentication.method", STRING, "NONE", "BASIC asks for a name and password."),
+        ConfigKey("authentication.realm", STRING, "moldau", "What clients are told that they log in to."),
+        ConfigKey("authentication.roles", LIST, ["*"], "Users need one of these roles; * is any."),
+        ConfigKey("moldau.users.file", STRING, None, "The users: a line `name: password, role` each."),
         ConfigKey("moldau.init.timeout.ms", INT, 60_000, "How long starting may take.", at_least(1000)),
     ]
 )
@@ -100,14 +109,6 @@ QUERY_PROPERTIES = frozenset(
     }
 )
 """Settings of queries, without the prefix `ksql.streams.` that they may carry."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Where the server listens."""
-
-    host: str
-    port: int
 
 
 def plain_property_name(name: str) -> str:
@@ -151,12 +152,14 @@ class KsqlSettings:
             if name.startswith(STREAMS_PREFIX) or plain_property_name(name) in QUERY_PROPERTIES
         }
         client = {name: text for name, text in given.items() if name.startswith(_CLIENT_PREFIXES)}
+        if "SSL" not in given.get("security.protocol", "").upper():  # they are the listener's alone
+            client = {name: text for name, text in client.items() if not name.startswith("ssl.")}
         warnings = tuple(
             f"{name} is not a known setting"
             for name in given
             if name not in KSQL_KEYS
             and plain_property_name(name) not in defaults
-            and name not in client
+            and not name.startswith(_CLIENT_PREFIXES)
             and not name.startswith("ksql.")
         )
         settings = cls(values, defaults, client, given, warnings)
@@ -169,15 +172,7 @@ class KsqlSettings:
     @property
     def listener(self) -> Listener:
         """The first listener."""
-        text = self.values["listeners"][0]
-        parts = urlsplit(text)
-        try:
-            port = parts.port
-        except ValueError:
-            port = None
-        if parts.scheme != "http" or port is None:
-            raise InvalidConfigError(f"listeners: {text!r} is not http://host:port")
-        return Listener(parts.hostname or "", port)
+        return Listener.parse(self.values["listeners"][0], default_port=DEFAULT_PORT)
 
     @property
     def statement_settings(self) -> dict[str, object]:
@@ -200,15 +195,39 @@ class KsqlSettings:
 
     @property
     def state_folder(self) -> Path:
-        """The folder of this server's queries and engine."""
+        """The folder of the queries, which servers with this service id share."""
         default = Path.home() / ".local" / "share" / "moldau" / "ksql"
         return Path(self.query_defaults.get("state.dir") or default).expanduser() / self.service_id
 
     @property
-    def host_name(self) -> str:
-        """The name of this server in its documents."""
+    def processing_log_topic(self) -> str:
+        """The topic of the processing log."""
+        return str(self.values["ksql.logging.processing.topic.name"] or f"{self.service_id}ksql_processing_log")
+
+    def host_name_at(self, port: int) -> str:
+        """The name of this server in its documents, where it listens on this port."""
         advertised = self.values["ksql.advertised.listener"]
         if advertised:
             return str(urlsplit(advertised).netloc)
         host = self.listener.host
-        return f"{socket.gethostname() if host in ('', '0.0.0.0', '::') else host}:{self.listener.port}"
+        return f"{socket.gethostname() if host in ('', '0.0.0.0', '::') else host}:{port}"
+
+    @property
+    def sharing_group(self) -> str:
+        """The group of the servers with this service id."""
+        return f"_confluent-ksql-{self.service_id}servers"
+
+    @property
+    def server_folder(self) -> Path:
+        """The folder of this server alone, within that of its service id, which servers may share."""
+        return self.state_folder / f"server-{re.sub(r'[^A-Za-z0-9.-]', '_', self.host_name)}"
+
+    @property
+    def extension_folder(self) -> Path:
+        """The folder of modules with functions of users."""
+        return Path(self.values["ksql.extension.dir"]).expanduser().absolute()
+
+    @property
+    def host_name(self) -> str:
+        """The name of this server in its documents."""
+        return self.host_name_at(self.listener.port)

@@ -16,13 +16,40 @@ from moldau.ksql.commands import Command, CommandId
 from moldau.ksql.documents import Document, command_status
 from moldau.ksql.facts import Facts, RecordedFacts
 from moldau.ksql.settings import plain_property_name
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ksql.catalogue.catalogue import Catalogue
+from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.execution.engine import Engine, Outcome, PersistentQuery
 from moldau.pipeline.ksql.syntax import statements as syntax
 from moldau.pipeline.ksql.syntax.parser import parse
 
-__all__ = ["HostedQuery", "ServerState", "command_id"]
+__all__ = ["AppliedCommand", "HostedQuery", "ServerState", "command_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedCommand:
+    """A command, and what has to be known to apply it again without most of the commands before it."""
+
+    command: Command
+    query_number: int
+    """The number of the next query at that time, which its id contains."""
+    is_first: bool = True
+    """Whether its source did not exist: one of the same name that is found then had been dropped by that time."""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "id": str(self.command.id),
+            "command": self.command.document(),
+            "queryNumber": self.query_number,
+            "isFirst": self.is_first,
+        }
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> AppliedCommand:
+        command = Command.of_document(CommandId.parse(document["id"]), document["command"])
+        return cls(command, document["queryNumber"], document["isFirst"])
 
 
 @dataclass(slots=True)
@@ -30,8 +57,8 @@ class HostedQuery:
     """A persistent query as the server runs it."""
 
     query: PersistentQuery
-    history: tuple[Command, ...]
-    """All commands up to the one that made it: its definition, from which an engine builds it."""
+    history: tuple[AppliedCommand, ...]
+    """The commands that it depends on, and at the end its own: its definition, from which an engine builds it."""
     properties: Mapping[str, Any]
     start_offsets: Mapping[str, Mapping[str, int]]
     is_paused: bool = False
@@ -39,6 +66,44 @@ class HostedQuery:
     @property
     def query_id(self) -> str:
         return self.query.query_id
+
+
+@dataclass(slots=True)
+class Lineages:
+    """For every source the commands that made it what it is, in their order, those of the sources it is made of too.
+
+    So a query is planned again from the few commands that it depends on, however many there are.
+    """
+
+    _number: int = 0
+    _sources: dict[str, dict[int, AppliedCommand]] = field(default_factory=dict)
+    _for_all: dict[int, AppliedCommand] = field(default_factory=dict)
+    """Commands about types and settings, which any statement may depend on."""
+
+    def note_for_all(self, applied: AppliedCommand) -> None:
+        """A command that all later ones depend on."""
+        self._number += 1
+        self._for_all[self._number] = applied
+
+    def note(
+        self, applied: AppliedCommand, statement: syntax.Statement, name: str | None, outcome: Outcome
+    ) -> tuple[AppliedCommand, ...]:
+        """Take a command into account; the commands that it depends on, and itself at the end."""
+        if isinstance(statement, syntax.CreateType | syntax.DropType):
+            self.note_for_all(applied)
+            return ()
+        if name is None or isinstance(statement, syntax.DropSource):
+            self._sources.pop(name or "", None)
+            return ()
+        self._number += 1
+        read = () if outcome.started is None else outcome.started.sources
+        needed: dict[int, AppliedCommand] = dict(self._for_all)
+        for source in (*read, name):
+            needed |= self._sources.get(source, {})
+        needed[self._number] = applied
+        if not isinstance(statement, syntax.InsertSelect):
+            self._sources[name] = needed
+        return tuple(needed[number] for number in sorted(needed))
 
 
 @dataclass(slots=True)
@@ -51,9 +116,11 @@ class ServerState:
     plans: dict[str, PersistentQuery] = field(default_factory=dict)
     queries: dict[str, HostedQuery] = field(default_factory=dict)
     statuses: dict[str, Document] = field(default_factory=dict)
-    commands: list[Command] = field(default_factory=list)
-    """Commands that define something, for the histories of queries."""
+    lineages: Lineages = field(default_factory=Lineages)
+    """Which commands sources depend on, for the histories of queries."""
     is_terminated: bool = False
+    functions: FunctionRegistry = BUILTIN
+    """What statements can call."""
     query_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings of all queries that no session overrides: the server's own, and those of ALTER SYSTEM."""
 
@@ -64,7 +131,8 @@ class ServerState:
     def apply(self, command: Command) -> Outcome | None:
         """Take a command into account; None if it does not fit, which its status then says."""
         try:
-            outcome = self._apply(command)
+            [statement] = parse(command.statement, allow_missing_semicolon=True)
+            outcome = self._apply(command, statement)
         except MoldauError as error:
             self.statuses[str(command.id)] = command_status("ERROR", str(error))
             return None
@@ -72,36 +140,54 @@ class ServerState:
         self.statuses[str(command.id)] = command_status("SUCCESS", outcome.message, query_id)
         return outcome
 
-    def _apply(self, command: Command) -> Outcome:
-        [statement] = parse(command.statement, allow_missing_semicolon=True)
+    def apply_again(self, applied: AppliedCommand) -> None:
+        """Take a command of a query's history into account; raises `KsqlError` if it does not fit any more."""
+        [statement] = parse(applied.command.statement, allow_missing_semicolon=True)
+        self.catalogue.query_count = applied.query_number
+        name = _source_name(statement)
+        if applied.is_first and name in self.catalogue.sources:
+            self.catalogue = self.catalogue.copy()
+            del self.catalogue.sources[name]
+        self._apply(applied.command, statement)
+
+    def _apply(self, command: Command, statement: syntax.Statement) -> Outcome:
         if isinstance(statement, syntax.ControlQuery):
             return self._control(statement)
         if isinstance(statement, syntax.AlterSystem):
             return self._alter_system(statement, command)
         engine = self.engine(command.facts)
+        name = _source_name(statement)
+        is_first = name not in self.catalogue.sources
+        applied = AppliedCommand(command, self.catalogue.query_count, is_first)
         outcome = engine.execute(statement, command.properties)
         self.catalogue, self.plans = engine.catalogue, engine.queries
-        self.commands.append(command)
+        history = self.lineages.note(applied, statement, name, outcome)
         for query_id in outcome.stopped:
             self.queries.pop(query_id, None)
         if outcome.started is not None:
             started = outcome.started
             self.queries[started.query_id] = HostedQuery(
-                started, tuple(self.commands), self.with_defaults(command.properties), command.start_offsets
+                started, history, self.with_defaults(command.properties), command.start_offsets
             )
         return outcome
 
     def engine(self, facts: Facts) -> Engine:
         """The rules, over what is known now and these facts."""
         recorded = RecordedFacts(facts)
-        return Engine(recorded, recorded, dict(self.settings), self.catalogue.copy(), dict(self.plans))
+        return self.engine_over(recorded, recorded)
+
+    def engine_over(self, topics: Topics, schemas: Schemas) -> Engine:
+        """The rules over what is known now, and these topics and schemas; what it changes is its own."""
+        return Engine(
+            topics, schemas, dict(self.settings), self.catalogue.copy(), dict(self.plans), functions=self.functions
+        )
 
     def _alter_system(self, statement: syntax.AlterSystem, command: Command) -> Outcome:
         name = plain_property_name(statement.name)
         if name in self.settings:
             self.settings = {**self.settings, name: statement.value}
         self.query_defaults = {**self.query_defaults, name: statement.value}
-        self.commands.append(command)
+        self.lineages.note_for_all(AppliedCommand(command, self.catalogue.query_count))
         return Outcome(f"System property {statement.name} was set to {statement.value}.")
 
     def _control(self, statement: syntax.ControlQuery) -> Outcome:
@@ -124,6 +210,17 @@ class ServerState:
                 for query_id in ids:
                     self.queries[query_id].is_paused = False
                 return Outcome("Query resumed.")
+
+
+def _source_name(statement: syntax.Statement) -> str | None:
+    """The source that a statement makes, changes or writes to."""
+    match statement:
+        case syntax.InsertSelect(target=name):
+            return name
+        case syntax.CreateSource() | syntax.CreateAsSelect() | syntax.AlterSource() | syntax.DropSource():
+            return statement.name
+        case _:
+            return None
 
 
 def command_id(statement: syntax.Statement) -> CommandId:

@@ -19,6 +19,7 @@ from moldau.ksql.commands import Command
 from moldau.ksql.documents import Document, current_status, entity
 from moldau.ksql.errors import ErrorKind, RequestError, StatementError
 from moldau.ksql.facts import Effect, Facts, Rehearsal
+from moldau.ksql.latency import check_latency
 from moldau.ksql.requests import StatementRequest, checked_properties, checked_system_property
 from moldau.ksql.settings import plain_property_name
 from moldau.ksql.state import ServerState, command_id
@@ -32,8 +33,10 @@ from moldau.pipeline.ksql.syntax.parser import parse
 from moldau.pipeline.ksql.syntax.splitting import split_statements
 from moldau.pipeline.ksql.syntax.variables import substitute
 
-__all__ = ["Session", "StatementRunner", "parsed_statements"]
+__all__ = ["Session", "StatementRunner", "parsed_request", "parsed_statements"]
 
+LONG_TEXT = 10_000
+"""From so many characters on, statements are parsed in a thread."""
 COMMANDS = (
     syntax.CreateSource,
     syntax.CreateAsSelect,
@@ -102,8 +105,8 @@ class RunnerServices(Protocol):
 
     def new_schemas(self) -> Schemas: ...
 
-    async def append(self, command: Command) -> int:
-        """Write a command and wait until it is applied; its offset."""
+    async def append(self, command: Command) -> tuple[int, Document]:
+        """Write a command and wait until it is applied; its offset, and its status."""
 
     def write_record(self, record: InsertedRecord) -> None:
         """Write the record of INSERT VALUES. Blocks."""
@@ -128,11 +131,11 @@ class StatementRunner:
     async def run(self, request: StatementRequest, *, substitutes: bool = True) -> list[Document]:
         """The answers to all statements; raises `StatementError` for the first that fails."""
         session = Session(dict(request.properties), dict(request.variables))
-        steps = parsed_statements(request.text, session, substitutes=substitutes)
+        steps = await parsed_request(request.text, session, substitutes=substitutes)
         async with self._turn:
             state = self._services.state
             rehearsal = Rehearsal(self._services.topics, self._services.new_schemas())
-            engine = Engine(rehearsal, rehearsal, dict(state.settings), state.catalogue.copy(), dict(state.plans))
+            engine = state.engine_over(rehearsal, rehearsal)
             await asyncio.to_thread(self._rehearse, steps, engine, rehearsal)
             answers: list[Document] = []
             for step in steps:
@@ -172,6 +175,7 @@ class StatementRunner:
             outcome = engine.execute(statement, step.properties)
             step.facts, step.effects, step.record = rehearsal.take_facts(), rehearsal.take_effects(), outcome.record
             if outcome.started is not None:
+                check_latency(outcome.started.topology, step.properties)
                 step.source_topics = outcome.started.source_topics
             if outcome.deleted_topic is not None:
                 topic = outcome.deleted_topic
@@ -233,8 +237,7 @@ class StatementRunner:
             facts=step.facts,
             start_offsets=starts,
         )
-        offset = await self._services.append(command)
-        status = self._services.state.statuses[str(command.id)]
+        offset, status = await self._services.append(command)
         if status["status"] == "ERROR":
             raise StatementError(status["message"], step.statement.text)
         return current_status(step.statement.text, command.id, status, offset)
@@ -262,6 +265,13 @@ async def _with_statement(
         raise StatementError(str(error), statement.text, ErrorKind.SERVER_ERROR, answers) from None
     except (MoldauError, ServiceError) as error:
         raise StatementError(str(error), statement.text, ErrorKind.BAD_STATEMENT, answers) from None
+
+
+async def parsed_request(text: str, session: Session, *, substitutes: bool = True) -> list[Step]:
+    """As `parsed_statements`; a long text does not hold up other requests."""
+    if len(text) < LONG_TEXT:
+        return parsed_statements(text, session, substitutes=substitutes)
+    return await asyncio.to_thread(parsed_statements, text, session, substitutes=substitutes)
 
 
 def parsed_statements(text: str, session: Session, *, substitutes: bool = True) -> list[Step]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.ksql.cluster import KafkaCluster, arrived
+from moldau.core.ids import TopicPartition
+from moldau.ksql.cluster import KafkaCluster, arrived, assign
 from moldau.pipeline.cores.records import Headers
 
 if TYPE_CHECKING:
@@ -121,10 +122,21 @@ class TableCopies:
         sql = f"{_SELECT} WHERE topic = ? AND key = ?"
         return [_stored(row) for row in self._reader().execute(sql, (topic, key))]
 
+    def rows_in_range(self, topic: str, low: bytes, high: bytes | None) -> Iterable[StoredRow]:
+        """The rows of the keys from `low` to `high`, both included, by key and window."""
+        end, bounds = ("", (topic, low)) if high is None else (" AND key <= ?", (topic, low, high))
+        for row in self._reader().execute(f"{_SELECT} WHERE topic = ? AND key >= ?{end}", bounds):
+            yield _stored(row)
+
     def all_rows(self, topic: str) -> Iterable[StoredRow]:
         """All rows, by key and window."""
         for row in self._reader().execute(f"{_SELECT} WHERE topic = ?", (topic,)):
             yield _stored(row)
+
+    def position(self, topic: str, partition: int) -> int:
+        """Up to which offset a partition is in the copy."""
+        with self._lock:
+            return self._positions.get((topic, partition), 0)
 
     def is_complete(self, topic: str) -> bool:
         """Whether the copy was once all that is in the topic; from then on it is as late as its consumer."""
@@ -191,7 +203,7 @@ class TableCopies:
             consumer.close()
 
     def _assign(self, consumer: Consumer, database: sqlite3.Connection, topics: Mapping[str, _Followed]) -> None:
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING
 
         known = {
             (topic, partition): position
@@ -200,13 +212,10 @@ class TableCopies:
         with self._has_moved:
             self._positions = dict(known)
             self._has_moved.notify_all()
-        consumer.assign(
-            [
-                TopicPartition(topic, number, known.get((topic, number), OFFSET_BEGINNING))
-                for topic, followed in topics.items()
-                for number in range(followed.partitions)
-            ]
-        )
+        places = [
+            TopicPartition(topic, number) for topic, followed in topics.items() for number in range(followed.partitions)
+        ]
+        assign(consumer, {place: known.get(place, OFFSET_BEGINNING) for place in places})
 
     def _store(self, database: sqlite3.Connection, topics: Mapping[str, _Followed], messages: list[Message]) -> None:
         rows: list[tuple[Any, ...]] = []

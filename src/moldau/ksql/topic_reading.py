@@ -9,7 +9,8 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.client.waiting import in_daemon_thread
-from moldau.ksql.cluster import KafkaCluster, arrived
+from moldau.core.ids import TopicPartition
+from moldau.ksql.cluster import KafkaCluster, arrived, assign
 from moldau.pipeline.cores.records import Headers
 
 if TYPE_CHECKING:
@@ -96,12 +97,10 @@ class TopicReading:
         self._consumer = await asyncio.to_thread(self._open)
 
     def _open(self) -> Consumer:
-        from confluent_kafka import TopicPartition
-
         ends = self._cluster.end_offsets(self._topics)
         places = [(topic, int(number), end) for topic, ends in ends.items() for number, end in ends.items()]
         consumer = self._cluster.new_consumer("ksql-query")
-        consumer.assign([TopicPartition(topic, number, end if self._from_end else 0) for topic, number, end in places])
+        assign(consumer, {TopicPartition(topic, number): end if self._from_end else 0 for topic, number, end in places})
         self._unread = {(topic, number) for topic, number, end in places if end > 0}
         return consumer
 

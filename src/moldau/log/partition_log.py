@@ -129,6 +129,22 @@ class PartitionLog(LocalLog):
             self.events.on_flush_due(self)
         return base_offset
 
+    def append_as_follower(self, batch: memoryview | bytearray, header: tuple[int, ...], now_ms: int) -> None:
+        """Append a batch of the leader's log with its own offset and epoch, which may leave a gap that compaction made.
+
+        The caller has checked the batch, and that it does not begin below the log end.
+        """
+        end_offset = self.log_end_offset
+        base_offset = header[0]
+        if base_offset < end_offset:
+            raise StorageError(f"{self.topic_partition}: a batch of offset {base_offset}, the log ends at {end_offset}")
+        self.log_end_offset = base_offset
+        try:
+            self.append(batch, header, header[2], now_ms)
+        except BaseException:
+            self.log_end_offset = end_offset
+            raise
+
     def _write_rest(self, fd: int, batch: memoryview | bytearray, written: int) -> None:
         rest = memoryview(batch)[written:]
         while rest:
@@ -163,6 +179,17 @@ class PartitionLog(LocalLog):
     def begin_leader_epoch(self, leader_epoch: int) -> None:
         """Begin an epoch as leader at the log end; it is saved to disk after the first record of the epoch."""
         self._epoch_file.begin(leader_epoch, self.log_end_offset)
+
+    def end_leader_epoch(self) -> None:
+        """Stop leading: epochs that began here without a record never were part of the log."""
+        self._epoch_file.truncate_end(self.log_end_offset)
+        self._latest_epoch = -2
+
+    @property
+    def last_record_epoch(self) -> int:
+        """The epoch of the last record; -1 if there is none."""
+        end_offset = self.log_end_offset
+        return self.leader_epochs.epoch_of(end_offset - 1) if end_offset > self.log_start_offset else -1
 
     def _open_for_append(self) -> Segment:
         """Prepare the last segment for appends: descriptor, indexes, newest timestamp, producers, limits."""

@@ -10,6 +10,7 @@ import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from moldau.controller.brokers import BrokerRegistration, registration, unfencing
 from moldau.controller.controller import Controller
@@ -20,6 +21,7 @@ from moldau.controller.metadata_loss import metadata_loss, recorded_end
 from moldau.controller.quorum import QuorumOfOne
 from moldau.controller.quorum_state import load_quorum_state
 from moldau.controller.snapshots import newest_first
+from moldau.core.activity import Activity
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import MetadataLogSettings
@@ -36,9 +38,28 @@ from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import metadata_directory
 from moldau.server.metadata_versions import features_at
 
-__all__ = ["StartedController", "open_metadata_partition", "start_controller"]
+__all__ = ["MetadataSource", "StartedController", "open_metadata_partition", "start_controller"]
 
 log = logging.getLogger(__name__)
+
+
+class MetadataSource(Protocol):
+    """Where a node's metadata comes from: a controller of its own, or that of a cluster."""
+
+    @property
+    def controller(self) -> Controller: ...
+
+    @property
+    def metadata_log(self) -> MetadataLog: ...
+
+    @property
+    def activity(self) -> Activity:
+        """What the metadata log is doing, for the watchdog."""
+        ...
+
+    def snapshot_round(self) -> None:
+        """Write a snapshot if one is due. Runs in the maintenance thread."""
+        ...
 
 
 @dataclass(slots=True)
@@ -51,6 +72,10 @@ class StartedController:
     """The newest epoch recorded on disk before this start."""
     recorded_end: int
     """The end of the metadata log on disk, as last recorded by the previous run."""
+
+    @property
+    def activity(self) -> Activity:
+        return self.quorum.activity
 
     def metadata_mark(self) -> MetadataMark:
         """The mark to store in the manifests. Before `join` this run has no epoch of its own."""

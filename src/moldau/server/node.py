@@ -40,7 +40,7 @@ from moldau.log.manager import LogManager
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
-from moldau.server.controller_start import StartedController, start_controller
+from moldau.server.controller_start import MetadataSource, StartedController, start_controller
 from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, all_directories, log_directories
 from moldau.server.listeners import Listening, configured_endpoints, listen
@@ -81,7 +81,10 @@ class BrokerState(IntEnum):
 
 
 class Node:
-    """One broker with a controller of its own. Created and used on a running event loop."""
+    """One broker with a controller of its own; `server.cluster_node` is a broker of a cluster.
+
+    Created and used on a running event loop.
+    """
 
     def __init__(
         self,
@@ -136,7 +139,6 @@ class Node:
         began = time.monotonic()
         self.state = BrokerState.STARTING
         config = self._config
-        _refuse_shared_quorum(config)
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
@@ -162,12 +164,12 @@ class Node:
 
         # No `await` from here to the end: everything is set up before the first client is accepted.
         server = self._server = Server(
-            self._loop, _refuse, config.section(Limits), descriptors=lambda: current_budget().connections
+            self._loop, refuse, config.section(Limits), descriptors=lambda: current_budget().connections
         )
         self._listening = listen(server, config)
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
-            _directory_ids(identities, directories),
+            directory_ids(identities, directories),
             config.section(NodeSettings).rack,
         )
         cluster_id = next(iter(identities.values())).cluster_id
@@ -197,7 +199,7 @@ class Node:
         if self._membership is not None:
             own_id = next(iter(identities.values())).cluster_id
             endpoints = configured_endpoints(self._config)
-            await self._membership.register(own_id, _directory_ids(identities, log_dirs), endpoints)
+            await self._membership.register(own_id, directory_ids(identities, log_dirs), endpoints)
         return identities
 
     def give_up_start(self) -> None:
@@ -206,7 +208,7 @@ class Node:
             self._membership.give_up()
 
     def _new_broker(
-        self, cluster_id: str, started: StartedController, logs: LogManager, topic_configs: TopicConfigs
+        self, cluster_id: str, started: MetadataSource, logs: LogManager, topic_configs: TopicConfigs
     ) -> Broker:
         config = self._config
         return Broker(
@@ -224,7 +226,7 @@ class Node:
             topic_answers=TopicAnswers(config.node_id),
         )
 
-    def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
+    def _serve(self, broker: Broker, server: Server, started: MetadataSource, topic_configs: TopicConfigs) -> None:
         """Subscribe the broker to the metadata, and only then answer requests."""
         offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored, self._apply)
         publisher = MetadataPublisher(broker, topic_configs, offline)
@@ -323,7 +325,7 @@ class Node:
             self._has_rolled = False
             logs.checkpoint_recovery_points()
 
-    def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
+    def _start_upkeep(self, logs: LogManager, started: MetadataSource) -> None:
         """Start the periodic jobs at Kafka's intervals, in the maintenance thread, and the cleaner in its threads."""
         from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
 
@@ -350,21 +352,21 @@ class Node:
         )
         self._cleaner.start()
 
-    def _start_watchdog(self, started: StartedController) -> None:
+    def _start_watchdog(self, started: MetadataSource) -> None:
         data_plane = self._data_plane
         assert data_plane is not None
         self._watchdog = Watchdog(
             self._loop,
             [
                 (data_plane.slow_appends.activity, "appends wait, everything else is served"),
-                (started.quorum.activity, "changes of metadata wait, everything else is served"),
+                (started.activity, "changes of metadata wait, everything else is served"),
                 (data_plane.group_commit.activity, "acknowledgements that ask for the disk wait"),
                 (self._maintenance.activity, "flushes, checkpoints and retention wait"),
             ],
             on_loop_stall=data_plane.slow_appends.note_slow,
         )
 
-    def _attach_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
+    def _attach_metrics(self, broker: Broker, server: Server, started: MetadataSource) -> None:
         if self._metrics_server is None:
             return
         self._loop_monitor = LoopMonitor(self._loop)
@@ -415,8 +417,7 @@ class Node:
             return
         was_running = self.state == BrokerState.RUNNING
         self.state = BrokerState.SHUTTING_DOWN
-        if self._membership is not None:
-            await self._membership.leave()
+        await self._leave_cluster()
         if self._server is not None:
             self._server.drain()
         if self._coordinators is not None:
@@ -441,33 +442,31 @@ class Node:
             await self._metrics_server.close()
         if self._descriptors is not None:
             self._descriptors.close()
-        if self._controller is not None:
-            await self._loop.run_in_executor(None, self._controller.close)
+        await self._close_metadata()
         if self._logs is not None:
             await self._loop.run_in_executor(None, self._logs.close if was_running else self._logs.abandon)
         self.state = BrokerState.NOT_RUNNING
         if was_running:
             _logger.info("[KafkaServer id=%d] shut down completed", self._config.node_id)
 
+    async def _leave_cluster(self) -> None:
+        """Tell others that this node stops, while it still serves."""
+        if self._membership is not None:
+            await self._membership.leave()
 
-def _directory_ids(identities: Mapping[str, MetaProperties], log_dirs: Sequence[str]) -> list[uuid.UUID]:
+    async def _close_metadata(self) -> None:
+        if self._controller is not None:
+            await self._loop.run_in_executor(None, self._controller.close)
+
+
+def directory_ids(identities: Mapping[str, MetaProperties], log_dirs: Sequence[str]) -> list[uuid.UUID]:
     own = [identities[path].directory_id for path in identities if path in log_dirs]
     return [directory_id for directory_id in own if directory_id is not None]
-
-
-def _refuse_shared_quorum(config: BrokerConfig) -> None:
-    """Three nodes that each took themselves for the quorum would be three clusters."""
-    voters = config.value("controller.quorum.voters")
-    if len(voters) > 1 and "controller" in config.section(NodeSettings).roles:
-        raise StartupError(
-            f"controller.quorum.voters names {len(voters)} controllers, and a node that is a broker, too, is a quorum "
-            "of its own; keep this node's entry alone, or run controllers apart with process.roles=controller"
-        )
 
 
 def _flush(log: PartitionLog) -> None:
     log.flush()
 
 
-def _refuse(connection: Connection, view: memoryview, start: int, end: int) -> Handled:
+def refuse(connection: Connection, view: memoryview, start: int, end: int) -> Handled:
     raise CloseConnectionError("the broker is not ready yet")

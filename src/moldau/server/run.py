@@ -56,6 +56,10 @@ def _new_node(
         from moldau.server.controller_node import ControllerNode
 
         return ControllerNode(config, may_format=may_format, on_fatal=on_fatal)
+    if config.is_in_cluster:
+        from moldau.server.cluster_node import ClusterNode
+
+        return ClusterNode(config, may_format=may_format, on_fatal=on_fatal)
     from moldau.server.node import Node
 
     return Node(config, may_format=may_format, on_fatal=on_fatal)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.engine import Engine, shared_engine
+from moldau.pipeline.runtime.engine import REALTIME_SLOTS, Engine, shared_engine
 from moldau.pipeline.runtime.files import Files, local_path
 from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
 from moldau.pipeline.runtime.kafka.clients import KafkaClients
@@ -73,10 +73,6 @@ def streams_pipeline(topology: Topology, settings: StreamsSettings, engine: Engi
     """The pipeline of an application with complete serdes; without `engine`, the engine of the process runs it."""
     engine = engine or _engine_of(settings)
     return kafka_pipeline(topology, identity_of(settings), clients_of(settings), options_of(settings), engine)
-
-
-REALTIME_SLOTS = 128
-"""How many tasks a driver may run at once for real-time pipelines; nearly all of them wait nearly all the time."""
 
 
 def _engine_of(settings: StreamsSettings) -> Engine:

@@ -21,9 +21,21 @@ def world(moldau_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def server(moldau_broker: Broker, world: RestWorld, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer]:
+def server_settings() -> dict[str, str]:
+    """Further settings of the module's server, by names with `_` for `.`."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def server(
+    moldau_broker: Broker,
+    world: RestWorld,
+    server_settings: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RestServer]:
     """A server of the module's own; its persistent queries run in memory."""
-    server = RestServer(moldau_broker.bootstrap_servers, tmp_path_factory.mktemp("ksql"), world.send)
+    folder = tmp_path_factory.mktemp("ksql")
+    server = RestServer(moldau_broker.bootstrap_servers, folder, world.send, **server_settings)
     with httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         filled_stream(client)  # the server's own clients are opened when they are needed
     assert server.drop_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -195,3 +196,19 @@ def test_values_of_all_types(ksql: httpx.Client) -> None:
         '[true,1,9007199254740993,1.5,12.30,"x","YWI=","2020-01-02","10:20:30","2020-01-02T03:04:05.678",[1,2],'
         '{"k":1},{"F":5},null]'
     )
+
+
+@pytest.mark.parametrize(("path", "member"), [("/query", "ksql"), ("/query-stream", "sql")])
+def test_rows_as_protobuf_messages(ksql: httpx.Client, path: str, member: str) -> None:
+    source = filled_stream(ksql)
+    answer = ksql.post(
+        path, json={member: f"SELECT ID, V FROM {source};"}, headers={"accept": "application/vnd.ksql.v1+protobuf"}
+    )
+    assert answer.headers["content-type"].startswith("application/vnd.ksql.v1+protobuf")
+    header, *rows = answer.json()
+    assert header["header"]["schema"] == "`ID` INTEGER, `V` STRING"
+    assert "int32 ID = 1;" in header["header"]["protoSchema"]
+    assert "string V = 2;" in header["header"]["protoSchema"]
+    messages = [base64.b64decode(one["row"]["protobufBytes"]) for one in rows if "row" in one]
+    # field 1, varint; field 2, one character
+    assert messages == [b"\x08\x01\x12\x01a", b"\x08\x02\x12\x01b"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.integration.ksql.talk import EARLIEST, filled_stream, name, refused, run, stream
+from tests.integration.ksql.talk import EARLIEST, filled_stream, name, query, refused, run, stream
 from tests.ksql_cases.rest_runner import RestServer
 
 
@@ -240,3 +240,12 @@ def test_five_hundred_columns(ksql: httpx.Client) -> None:
     columns = ", ".join(f"C{number} INT" for number in range(500))
     run(ksql, f"CREATE STREAM {made} ({columns}) WITH (kafka_topic='{made}', format='JSON', partitions=1);")
     assert len(run(ksql, f"DESCRIBE {made};")[0]["sourceDescription"]["fields"]) == 500
+
+
+def test_a_time_of_zero_is_written_as_it_is(ksql: httpx.Client) -> None:
+    made = stream(ksql)
+    run(ksql, f"INSERT INTO {made} (ROWTIME, ID, V) VALUES (0, 1, 'a'); INSERT INTO {made} (ID, V) VALUES (2, 'b');")
+    rows = [one["row"]["columns"] for one in query(ksql, f"SELECT ID, ROWTIME FROM {made};") if "row" in one]
+    times = dict(map(tuple, rows))
+    assert times[1] == 0
+    assert times[2] > 1_000_000_000_000

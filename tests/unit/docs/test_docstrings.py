@@ -13,7 +13,7 @@ from moldau.core.config import BROKER_KEYS
 
 SOURCE = Path(__file__).resolve().parents[3] / "src/moldau"
 FOLDERS = {path.name for path in SOURCE.iterdir() if path.is_dir()}
-SETTINGS = {*BROKER_KEYS, "security.protocol"}
+SETTINGS = {*BROKER_KEYS, "security.protocol", "ksql.connect.url", "connect.type", "connect.index"}
 """Names with dots that are no modules."""
 FILES = sorted(SOURCE.rglob("*.py"))
 

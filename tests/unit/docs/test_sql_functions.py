@@ -11,8 +11,8 @@ from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.cores.sql.functions.collections import MAX_SERIES
 from moldau.pipeline.cores.sql.functions.describing import describe, functions_table
 from moldau.pipeline.cores.sql.functions.json_text import MAX_JSON
+from moldau.pipeline.cores.sql.functions.libraries import load_functions
 from moldau.pipeline.cores.sql.functions.table_functions import MAX_CUBE
-from moldau.pipeline.cores.sql.functions.user import load_functions
 from moldau.pipeline.ksql.typing.typing import MAX_DEPTH
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql-functions.md"

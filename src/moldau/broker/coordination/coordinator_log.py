@@ -78,7 +78,7 @@ class PartitionAppender:
             if code is ErrorCode.NONE:
                 then()
 
-        self._partition.when_committed(self._partition.log.log_end_offset, None, on_committed)
+        self._partition.when_committed(self._partition.log.log_end_offset, None, on_committed, is_patient=True)
 
 
 def _encode(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:

@@ -63,6 +63,8 @@ class Coordinator(Generic[Core]):
         self._make_core = make_core
         self._coordinators = coordinators
         self._partitions: dict[int, Partition] = {}
+        self._epochs: dict[int, int] = {}
+        """The leader epoch of each shard: another broker may have led between two of ours."""
         self._obstacle: str | None = None
         """Why the topic could not be created at the last attempt."""
         self._unloaded: set[TopicPartition] = set()
@@ -122,7 +124,7 @@ class Coordinator(Generic[Core]):
         # A log that cannot be opened gets no shard: an empty shard would reset the groups in it.
         usable = [] if topic is None else [one for one in topic.partitions.values() if one.offline_error is None]
         led = {one.index: one for one in usable if one.is_leader}
-        for number in [n for n, partition in self._partitions.items() if led.get(n) is not partition]:
+        for number in [n for n, partition in self._partitions.items() if not self._is_same(led.get(n), n, partition)]:
             shard = self.shards.pop(number, None)
             if shard is not None:
                 shard.close()
@@ -138,6 +140,9 @@ class Coordinator(Generic[Core]):
         if to_load:
             self._between_appends(partial(self._begin_loading, to_load))
 
+    def _is_same(self, led: Partition | None, number: int, partition: Partition) -> bool:
+        return led is partition and partition.leader_epoch == self._epochs[number]
+
     def _begin(self, number: int, partition: Partition) -> tuple[Shard[Core], Partition]:
         shard: Shard[Core] = Shard(
             self._make_core(),
@@ -147,6 +152,7 @@ class Coordinator(Generic[Core]):
         )
         self.shards[number] = shard
         self._partitions[number] = partition
+        self._epochs[number] = partition.leader_epoch
         return shard, partition
 
     def _between_appends(self, action: Callable[[], None]) -> None:
@@ -192,11 +198,25 @@ class Coordinator(Generic[Core]):
                 problem = error
         if problem is None:
             self._unloaded.discard(partition_log.topic_partition)
-            shard.activate(self._coordinators.now_ms())
+            self._activate_when_committed(shard, partition_log)
         elif isinstance(problem, OSError | StorageError) and not isinstance(problem, DamagedLogError):
             self._load_again(shard, partition_log, problem)
         else:
             self._give_up(shard, partition_log, problem)
+
+    def _activate_when_committed(self, shard: Shard[Core], partition_log: PartitionLog) -> None:
+        """A new leader may have records that are not committed yet; nobody may be told of them before they are."""
+        number = next((n for n, one in self.shards.items() if one is shard), None)
+        if number is None:
+            return
+
+        def on_committed(code: ErrorCode) -> None:
+            # Otherwise another broker leads by now, and the shard is closed.
+            if code is ErrorCode.NONE and shard.is_loading and not self._coordinators.is_closed:
+                shard.activate(self._coordinators.now_ms())
+
+        end_offset = partition_log.log_end_offset
+        self._partitions[number].when_committed(end_offset, None, on_committed, is_patient=True)
 
     def _load_again(self, shard: Shard[Core], partition_log: PartitionLog, error: Exception) -> None:
         """Reload into an empty core after a delay: a disk error left the core with only a part of its log."""

@@ -7,6 +7,7 @@ codes are those that the writer's protocol version understands. Start at `Transa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -106,11 +107,70 @@ class TransactionChecks:
             for topic_partition, code in self.refusals(writer, unsure.keys()).items():
                 refuse(unsure[topic_partition], _not_in_transaction(writer, code))
 
+        elsewhere = self._coordinators.transactions.coordinator_elsewhere(transactional_id)
         if not joins:
-            if self._broker.config.section(TransactionSettings).is_verified:
-                refuse_others()
+            if not self._broker.config.section(TransactionSettings).is_verified:
+                return True
+            if elsewhere is not None:
+                self._verify_elsewhere(elsewhere, writer, unsure, refuse, then)
+                return False
+            refuse_others()
             return True
+        if elsewhere is not None:
+            # The coordinator has just added them, and the end of a transaction leaves a newer epoch in the log.
+            return self._join_first(writer, unsure, refuse, lambda: None, then)
         return self._join_first(writer, unsure, refuse, refuse_others, then)
+
+    async def verify_elsewhere(self, writer: Writer, target: TopicPartition) -> ErrorCode:
+        """The error if another broker coordinates the transaction and this partition is not part of it."""
+        partition = self._broker.partitions.get(target)
+        coordinator = self._coordinators.transactions.coordinator_elsewhere(writer.transactional_id)
+        if partition is None or coordinator is None:
+            return _code_for(ErrorCode.NOT_COORDINATOR, writer)
+        verified: asyncio.Future[ErrorCode] = self._coordinators.loop.create_future()
+        refused: list[ErrorCode] = []
+
+        def then() -> None:
+            if not verified.done():
+                verified.set_result(refused[0] if refused else ErrorCode.NONE)
+
+        def refuse(_: Partition, error: MoldauError) -> None:
+            refused.append(error.code if not isinstance(error, RefusedBatchError) else error.error_code)
+
+        self._verify_elsewhere(coordinator, writer, {target: partition}, refuse, then)
+        return await verified
+
+    def _verify_elsewhere(
+        self,
+        coordinator: int,
+        writer: Writer,
+        unsure: dict[TopicPartition, Partition],
+        refuse: Callable[[Partition, MoldauError], None],
+        then: Callable[[], None],
+    ) -> None:
+        """Ask another broker; again, if a transaction ended here meanwhile, because it may have been this one."""
+        remote = self._broker.remote_transactions
+        assert remote is not None
+        before = {target: partition.markers for target, partition in unsure.items()}
+
+        def on_verified(verdicts: dict[TopicPartition, ErrorCode]) -> None:
+            if any(partition.markers != before[target] for target, partition in unsure.items()):
+                self._verify_elsewhere(coordinator, writer, unsure, refuse, then)
+                return
+            for target, code in verdicts.items():
+                if code is not ErrorCode.NONE:
+                    self.failures += 1
+                    refuse(unsure[target], _not_in_transaction(writer, _code_for(code, writer)))
+            then()
+
+        remote.ask_coordinator(
+            coordinator,
+            writer.transactional_id,
+            writer.owner,
+            unsure.keys(),
+            is_verified_only=True,
+            then=on_verified,
+        )
 
     def _join_first(
         self,

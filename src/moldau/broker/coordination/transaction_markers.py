@@ -50,14 +50,27 @@ class Markers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def write(self, topic_partition: TopicPartition, marker: Marker, done: Done, *, may_be_there: bool = False) -> None:
+    def write(
+        self,
+        topic_partition: TopicPartition,
+        marker: Marker,
+        done: Done,
+        *,
+        may_be_there: bool = False,
+        may_go_elsewhere: bool = False,
+    ) -> None:
         """Append a marker, and call `done` once it is as safe as that partition's records are.
 
-        A marker that `may_be_there`, from before a crash, is written only where it is missing.
+        A marker that `may_be_there`, from before a crash, is written only where it is missing. One that
+        `may_go_elsewhere` is sent to the broker that leads the partition, if that is another one.
         """
         partition = self._broker.partitions.get(topic_partition)
         if partition is None or not partition.is_leader:
             is_known = self._broker.image.partition(*topic_partition) is not None
+            remote = self._broker.remote_transactions
+            if is_known and remote is not None and may_go_elsewhere:
+                remote.write_marker(topic_partition, marker, done)
+                return
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
         # Batches of the transaction may wait in that queue, and the marker has to come after them.
@@ -76,10 +89,11 @@ class Markers:
                 done(error.code)
                 return
             if batch:
+                partition.markers += 1
                 partition.publish(1, len(batch))
             if partition.topic.name == CONSUMER_OFFSETS.name:
                 self._tell_group_coordinator(partition.index, marker)
-            partition.when_committed(partition.log.log_end_offset, None, done)
+            partition.when_committed(partition.log.log_end_offset, None, done, is_patient=True)
 
         self._broker.data_plane.slow_appends.run(append, on_appended, MARKER_BYTES)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from moldau.broker.coordination.internal_topics import TRANSACTION_STATE
 from moldau.broker.coordination.transaction_markers import Marker, Markers
+from moldau.controller.image import NO_LEADER
 from moldau.coordinator.runtime.outcome import Outcome, Ticket
 from moldau.coordinator.transaction.core import Granted, TransactionCore, TransactionSettings
 from moldau.coordinator.transaction.requests import Owner
@@ -104,6 +105,18 @@ class Transactions:
         then: Callable[[ErrorCode], None],
     ) -> None:
         """Make partitions part of a transaction; `then` hears how that went, often before this returns."""
+        partitions = list(partitions)
+        elsewhere = self.coordinator_elsewhere(transactional_id)
+        if elsewhere is not None and self._broker.remote_transactions is not None:
+
+            def on_added(verdicts: dict[TopicPartition, ErrorCode]) -> None:
+                refused = [code for code in verdicts.values() if code is not ErrorCode.NONE]
+                then(refused[0] if refused else ErrorCode.NONE)
+
+            self._broker.remote_transactions.ask_coordinator(
+                elsewhere, transactional_id, owner, partitions, is_verified_only=False, then=on_added
+            )
+            return
         shard = self._shard_of(transactional_id)
         if isinstance(shard, ErrorCode):
             then(shard)
@@ -115,6 +128,16 @@ class Transactions:
             then,
             self._coordinators.now_ms(),
         )
+
+    def coordinator_elsewhere(self, transactional_id: str) -> int | None:
+        """The broker that coordinates a transactional id, if that is another one in a cluster."""
+        if self._broker.remote_transactions is None:
+            return None
+        number = self._coordinators.transaction_shards.partition_of(transactional_id)
+        partition = None if number is None else self._broker.image.partition(TRANSACTION_STATE.name, number)
+        if partition is None or partition.leader in (NO_LEADER, self._broker.node_id):
+            return None
+        return partition.leader
 
     def verify(
         self, transactional_id: str, owner: Owner, partitions: Iterable[TopicPartition]
@@ -212,7 +235,8 @@ class Transactions:
 
         def write(target: TopicPartition) -> None:
             # Always as if it might be there: after a restart nobody knows which were written.
-            self.markers.write(target, marker, partial(on_written, target), may_be_there=True)
+            done = partial(on_written, target)
+            self.markers.write(target, marker, done, may_be_there=True, may_go_elsewhere=True)
 
         for target in sorted(missing):
             write(target)

@@ -19,9 +19,10 @@ from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchPartition, FetchRequest
 
 if TYPE_CHECKING:
+    from moldau.broker.context import Broker
     from moldau.log.partition_log import LogSlice, PartitionLog
 
-__all__ = ["Fetched", "ReadResult", "Reader", "aborted_within"]
+__all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +144,10 @@ class Reader:
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Return an error if this request cannot read this partition, else `None`."""
         code = leader_error(partition, wanted.current_leader_epoch)
+        replica_id = self._request.replica_id
+        if code is None and replica_id >= 0 and replica_id not in partition.replicas:
+            # Its metadata is ahead of ours: it asks again when ours has arrived.
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH
         if code is None and self._version < FIRST_WITH_ZSTD and partition.topic.config.compression_type == "zstd":
             code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         if code is None:
@@ -150,6 +155,37 @@ class Reader:
         has_moved = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
         current_leader = (partition.leader_id, partition.leader_epoch) if has_moved else None
         return FetchedPartition(wanted.partition, code, current_leader=current_leader)
+
+
+def note_follower(broker: Broker, request: FetchRequest, wanted: Sequence[Wanted], topics: dict[bytes, Topic]) -> None:
+    """Count what a follower has, partition by partition, before its fetch is read. On the loop.
+
+    Its offset is an acknowledgement, so it counts only in the leader's epoch, and where both logs agree.
+    """
+    node_id = request.replica_id
+    registered = broker.image.brokers.get(node_id)
+    if registered is None or 0 <= request.replica_epoch < registered.epoch:
+        return
+    now_ms = broker.clock.monotonic_ms()
+    for topic_key, asked in wanted:
+        topic = topics.get(topic_key)
+        partition = None if topic is None else topic.partitions.get(asked.partition)
+        if partition is None or partition.leading is None or not partition.leading.is_follower(node_id):
+            continue
+        if leader_error(partition, asked.current_leader_epoch) is not None or asked.current_leader_epoch < 0:
+            continue
+        partition_log = partition.log
+        end_offset = partition_log.log_end_offset
+        if not partition_log.log_start_offset <= asked.fetch_offset <= end_offset:
+            continue
+        if asked.last_fetched_epoch >= 0 and _diverging_epoch(partition_log, asked) is not None:
+            continue
+        partition.leading.on_fetch(
+            node_id, asked.fetch_offset, request.replica_epoch, leader_end=end_offset, now_ms=now_ms
+        )
+        partition.advance()
+        if node_id not in partition.isr:
+            partition.events.may_join(partition)
 
 
 def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.context import Broker
 from moldau.broker.data.cold_reads import ColdReads, is_resident, read_now, touch
-from moldau.broker.data.fetch import Fetched, Reader, ReadResult
+from moldau.broker.data.fetch import Fetched, Reader, ReadResult, note_follower
 from moldau.broker.data.fetch_session import FetchContext, FetchSessions, SessionError
 from moldau.broker.data.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.leaders import leader_endpoints
@@ -109,6 +109,8 @@ class FetchHandler:
         # A fetch cannot wait for more than may be sent.
         call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
+        if request.replica_id >= 0:
+            note_follower(self._broker, request, context.wanted, by_key)
         call.reader = Reader(request, version, context.wanted, by_key, max_bytes)
         if not call.reader.is_lookup_cheap():
             return self._read_in_thread(call)

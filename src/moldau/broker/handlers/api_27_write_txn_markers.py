@@ -43,7 +43,10 @@ async def _topic(topic: Message, request: Message, broker: Broker) -> Message:
 
 async def _write_marker(topic_partition: TopicPartition, marker: Marker, broker: Broker) -> ErrorCode:
     written: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-    broker.coordinators.transactions.markers.write(topic_partition, marker, partial(_resolve, written))
+    # A coordinator on another broker sends a marker again if it did not hear the answer.
+    may_be_there = broker.remote_transactions is not None
+    markers = broker.coordinators.transactions.markers
+    markers.write(topic_partition, marker, partial(_resolve, written), may_be_there=may_be_there)
     return await written
 
 

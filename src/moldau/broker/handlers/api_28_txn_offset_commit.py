@@ -117,8 +117,13 @@ async def _join_or_verify(request: Message, version: int, partition: TopicPartit
         code = await added
         if code is not ErrorCode.NONE:
             return code
+        if broker.coordinators.transactions.coordinator_elsewhere(writer.transactional_id) is not None:
+            return _epoch_error(partition, writer.owner, broker)
     elif not broker.config.section(TransactionSettings).is_verified:
         return _epoch_error(partition, writer.owner, broker)
+    elif broker.coordinators.transactions.coordinator_elsewhere(writer.transactional_id) is not None:
+        code = await checks.verify_elsewhere(writer, partition)
+        return _epoch_error(partition, writer.owner, broker) if code is ErrorCode.NONE else code
     return checks.refusals(writer, [partition]).get(partition, _epoch_error(partition, writer.owner, broker))
 
 

@@ -43,6 +43,8 @@ def _is_local(resource: ConfigResource, broker: Broker) -> bool:
     """Whether a resource is handled here: log levels, and other brokers' settings, which are refused."""
     if resource.type == ConfigResourceType.BROKER_LOGGER:
         return True
+    if broker.node_id < 0:
+        return False  # a controller, which keeps the settings of all brokers
     return resource.type == ConfigResourceType.BROKER and resource.name not in ("", str(broker.node_id))
 
 

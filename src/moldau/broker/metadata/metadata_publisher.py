@@ -69,6 +69,7 @@ class MetadataPublisher:
             name, number = partition_log.topic_partition
             topic = image.topics.get(name)
             is_known = topic is not None and number in topic.partitions
+            is_known = is_known and self._broker.node_id in topic.partitions[number].replicas  # type: ignore[union-attr]
             if topic is not None and is_known and may_be_stale and partition_log.offline_error is None:
                 is_known = self._is_of(partition_log, topic.topic_id)
             if not is_known:

@@ -15,11 +15,11 @@ __all__ = ["COMMAND", "ksql_server_start", "moldau_ksql_server", "parser"]
 ROLE = "ksql-server"
 
 _USAGE = """\
-USAGE: ksql-server-start [-daemon] [ksql-server.properties] [--override property=value]*
+USAGE: ksql-server-start [-daemon] [ksql-server.properties] [--queries-file FILE] [--override property=value]*
 
 Runs a ksql server over the brokers that bootstrap.servers names (localhost:9092 unless told), on the address that
 listeners names: every interface and port 8088 unless the file tells, this machine alone without a file. SIGTERM or
-ksql-server-stop ends it."""
+ksql-server-stop ends it. With a file of queries it runs these, and takes no statements from clients."""
 
 
 def moldau_ksql_server(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +29,11 @@ def moldau_ksql_server(arguments: Sequence[str] | None = None) -> int:
 
 def ksql_server_start(arguments: Sequence[str] | None = None) -> int:
     """Run a server as ksqlDB's script does: a properties file, then overrides."""
-    return COMMAND.run_as_script(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--queries-file" in words[:-1]:
+        place = words.index("--queries-file")
+        words[place : place + 2] = ["--override", f"ksql.queries.file={words[place + 1]}"]
+    return COMMAND.run_as_script(words)
 
 
 def _build(settings: KsqlSettings) -> Any:
@@ -47,6 +51,7 @@ COMMAND = ServiceCommand(
     option_keys={
         "bootstrap_server": "bootstrap.servers",
         "schema_registry": "ksql.schema.registry.url",
+        "queries_file": "ksql.queries.file",
         "data": "ksql.streams.state.dir",
     },
     settings_of=KsqlSettings.of,
@@ -70,6 +75,9 @@ def parser() -> CommandParser:
         file_help="a ksql-server.properties file",
     )
     made.add_argument("--schema-registry", metavar="URL", help="the registry of AVRO, PROTOBUF and JSON_SR")
+    made.add_argument(
+        "--queries-file", metavar="FILE", help="run the statements of this file, and take none from clients"
+    )
     made.add_argument("--data", metavar="FOLDER", help="where the state of queries is kept")
     return made
 

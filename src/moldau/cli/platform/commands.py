@@ -20,6 +20,7 @@ from moldau.cli.sub_commands import command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.server.platform.services import SERVICES
 from moldau.server.platform.status_file import PlatformStatus, ProcessId, load_status, request_restart
+from moldau.server.platform.supervisor import ENGINE_STOP_S, end_engine
 
 __all__ = [
     "destroy",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 POLL_S: Final = 0.1
-OWN_FOLDERS: Final = ("log", "ksql", "connect", "logs", "run")
+OWN_FOLDERS: Final = ("log", "ksql", "connect", "engine", "logs", "run")
 """What `destroy` removes; other files of the folder are not the platform's."""
 
 
@@ -89,10 +90,14 @@ def _down(options: argparse.Namespace) -> int:
         os.kill(found.supervisor.pid, signal.SIGTERM)
         _wait_for([found.supervisor])
     else:
+        broker = found.services["broker"].process if "broker" in found.services else None
         running = [one.process for one in reversed(list(found.services.values())) if one.process]
         for process in running:
+            if process == broker:
+                end_engine(folder / "engine")
             os.kill(process.pid, signal.SIGTERM)
             _wait_for([process])
+        end_engine(folder / "engine")
     left = [name for name, one in _status_of(folder).services.items() if one.process is not None]
     if left:
         raise ToolError(f"{', '.join(left)} did not stop; see moldau logs {left[0]}")
@@ -101,7 +106,7 @@ def _down(options: argparse.Namespace) -> int:
 
 
 def _wait_for(processes: Sequence[ProcessId]) -> None:
-    longest_s = sum(service.stop_s for service in SERVICES.values())
+    longest_s = sum(service.stop_s for service in SERVICES.values()) + ENGINE_STOP_S
     deadline = time.monotonic() + longest_s
     while any(process.is_alive for process in processes) and time.monotonic() < deadline:
         time.sleep(POLL_S)

@@ -22,7 +22,7 @@ from moldau.cli.server.starting import (
     fail,
     overrides_in,
 )
-from moldau.core.errors import MoldauError
+from moldau.core.errors import MoldauError, StartupError
 from moldau.server.config import gather, laptop_defaults, with_address
 
 __all__ = ["kafka_server_start", "moldau_server", "parser"]
@@ -37,6 +37,12 @@ def moldau_server(arguments: Sequence[str] | None = None) -> int:
     if options.data is not None:
         overrides.append(f"log.dirs={options.data}")
     try:
+        if options.brokers is not None:
+            if options.file is not None:
+                raise StartupError("--brokers makes the brokers' files itself; start those of your own one by one")
+            from moldau.cli.server.several import run_several
+
+            return run_several(options.brokers, options.data, options.host, options.port, options.override)
         defaults = laptop_defaults(os.environ, options.file)
         settings = gather(defaults=defaults, file=options.file, environ=os.environ, overrides=overrides)
         settings = with_address(settings, options.host, options.port)
@@ -80,6 +86,7 @@ def parser() -> CommandParser:
         epilog="examples:\n"
         "  moldau server\n"
         "  moldau server --port 19092 --data ./log\n"
+        "  moldau server --brokers 3                      # a cluster on this machine\n"
         "  moldau server --host 0.0.0.0                   # for other machines too; nobody has to log in\n"
         "  moldau server server.properties --override log.retention.hours=24\n"
         "  KAFKA_NUM_PARTITIONS=3 moldau server",
@@ -92,6 +99,7 @@ def parser() -> CommandParser:
     )
     made.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
     made.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
+    made.add_argument("--brokers", metavar="N", help="run a cluster of N brokers (or auto) on ports 9092 and following")
     add_check_and_log(made)
     return made
 

@@ -70,6 +70,9 @@ class StateTopic:
     is_compacted: bool = True
     """Whether the last record of each key is all that counts; else no record is ever deleted."""
 
+    holds_transactions: bool = False
+    """Whether others write it in transactions: only what they have committed is read."""
+
     @property
     def is_exclusive(self) -> bool:
         return self.transactional_id is not None
@@ -151,7 +154,7 @@ class StateTopic:
             "auto.offset.reset": "earliest",
             "enable.partition.eof": "true",
             "allow.auto.create.topics": "false",
-            "isolation.level": "read_committed" if self.is_exclusive else "read_uncommitted",
+            "isolation.level": "read_committed" if self.is_exclusive or self.holds_transactions else "read_uncommitted",
         }
         title = f"{self.client_id} reader"
         consumer: Consumer

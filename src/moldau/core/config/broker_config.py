@@ -120,14 +120,21 @@ class BrokerConfig:
         return value
 
     @property
+    def is_in_cluster(self) -> bool:
+        """Whether this broker follows a quorum of controllers, instead of being its own or registering at one point."""
+        roles, voters = self.value("process.roles"), self.value("controller.quorum.voters")
+        if "broker" not in roles:
+            return False
+        return len(voters) > 1 if "controller" in roles else bool(voters)
+
+    @property
     def registration_servers(self) -> list[str]:
         """Where this node has to register, as host:port; empty for a node that is its own controller."""
         roles = self.value("process.roles")
-        if not roles or "controller" in roles:
+        if not roles or "controller" in roles or self.is_in_cluster:
             return []
-        voters = [voter.partition("@")[2] for voter in self.value("controller.quorum.voters")]
         servers: list[str] = self.value("controller.quorum.bootstrap.servers")
-        return servers or voters
+        return servers
 
     @property
     def is_generated_id_allowed(self) -> bool:

@@ -23,11 +23,13 @@ from moldau.core.config.broker_keys import default_value
 from moldau.core.config.topic_keys import TOPIC_KEYS
 
 __all__ = [
+    "ClusterSettings",
     "CoordinatorSettings",
     "FetchSettings",
     "MetadataLogSettings",
     "NodeSettings",
     "QuorumTimes",
+    "ReplicationSettings",
     "Section",
     "StorageSettings",
     "TopicSettings",
@@ -116,6 +118,28 @@ class QuorumTimes:
     fetch_timeout_ms: int = setting("controller.quorum.fetch.timeout.ms")
     request_timeout_ms: int = setting("controller.quorum.request.timeout.ms")
     retry_backoff_ms: int = setting("controller.quorum.retry.backoff.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """What the active controller expects of brokers."""
+
+    session_timeout_ms: int = setting("broker.session.timeout.ms")
+    is_rebalancing: bool = setting("auto.leader.rebalance.enable")
+    rebalance_interval_s: int = setting("leader.imbalance.check.interval.seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationSettings:
+    """How followers fetch, and when a leader counts them as in sync."""
+
+    lag_time_max_ms: int = setting("replica.lag.time.max.ms")
+    socket_timeout_ms: int = setting("replica.socket.timeout.ms")
+    fetch_max_bytes: int = setting("replica.fetch.max.bytes")
+    response_max_bytes: int = setting("replica.fetch.response.max.bytes")
+    wait_max_ms: int = setting("replica.fetch.wait.max.ms")
+    min_bytes: int = setting("replica.fetch.min.bytes")
+    backoff_ms: int = setting("replica.fetch.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ pipeline stops or skips the record. Start at `RecordError`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +16,12 @@ from moldau.pipeline.ir.origin import PACKAGE, UNKNOWN, Origin
 
 if TYPE_CHECKING:
     from moldau.pipeline.cores.context import TaskContext
+    from moldau.pipeline.cores.fusing.emitter import Line
     from moldau.pipeline.cores.processor import Processor
     from moldau.pipeline.cores.records import Record
 
 __all__ = [
+    "FUSED",
     "BufferFullError",
     "DeserializationError",
     "ExtractedTimestampError",
@@ -34,6 +37,10 @@ __all__ = [
     "failing_line",
     "service_failure",
 ]
+
+
+FUSED = "<fused "
+"""The beginning of the file name of compiled loops, which `fusing.fused` makes."""
 
 
 class RecordPlace(NamedTuple):
@@ -156,6 +163,12 @@ def service_failure(error: ServiceError, place: RecordPlace | None, node: str, o
     return failure
 
 
+def _record_of(line: Line, names: Mapping[str, Any]) -> Record:
+    from moldau.pipeline.cores.records import Record
+
+    return Record(names.get(line.key), names.get(line.value), names.get(line.timestamp, -1), names.get("headers", ()))
+
+
 def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record | None]:
     """The innermost processor on the stack of the exception, and the record it was given."""
     from moldau.pipeline.cores.processor import Processor
@@ -163,6 +176,10 @@ def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record 
     found: tuple[Processor | None, Record | None] = (None, None)
     while trace is not None:
         names = trace.tb_frame.f_locals
+        if trace.tb_frame.f_code.co_filename.startswith(FUSED):
+            # A fused loop has no `self`, but knows whose lines it consists of.
+            line = trace.tb_frame.f_globals["owners"].get(trace.tb_lineno)
+            found = found if line is None else (line.processor, _record_of(line, names))
         owner = names.get("self")
         if isinstance(owner, Processor):
             found = (owner, names.get("record"))

@@ -6,7 +6,8 @@ One `Input` serves one source or one repartitioning. `Input.feed` is the innermo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from moldau.core.errors import ServiceError
 from moldau.pipeline.cores.context import TaskContext
@@ -21,6 +22,9 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.row_functions import RowTimestamp
 from moldau.serdes.serde import Headers, bound_deserializer
 
+if TYPE_CHECKING:
+    from moldau.pipeline.cores.fusing.fused import Fused
+
 __all__ = ["Input", "Row"]
 
 Row = Sequence[Any]
@@ -33,7 +37,13 @@ class Input:
     """Reads the rows of one source node."""
 
     def __init__(
-        self, node: ir.Source | ir.Repartition, context: TaskContext, take: Forward, *, has_schedules: bool
+        self,
+        node: ir.Source | ir.Repartition,
+        context: TaskContext,
+        take: Forward,
+        *,
+        has_schedules: bool,
+        find_fused: Callable[[], Fused | None] = lambda: None,
     ) -> None:
         """`has_schedules` says whether punctuations by stream time are possible."""
         self.node = node
@@ -47,6 +57,7 @@ class Input:
         is_global = isinstance(node, ir.GlobalTableSource)
         self._stream_time = Cell("", NO_TIMESTAMP) if is_global else context.stream_time_cell
         self._has_schedules = has_schedules and not is_global
+        self._find_fused = find_fused
 
     def feed(self, rows: Iterable[Row]) -> None:
         """Process records in order, each completely before the next."""
@@ -85,6 +96,13 @@ class Input:
                 punctuate()
                 if finish is not None:
                     finish()
+
+    @cached_property
+    def fused(self) -> Fused | None:
+        """This input and all behind it as one loop, if that is possible; made when it is first asked for."""
+        if self._has_extractor or self._has_schedules or self._context.at_record_end:
+            return None
+        return self._find_fused()
 
     def _decoders_of(self, topic: str) -> tuple[Decode, Decode]:
         if topic not in self._decoders:

@@ -33,7 +33,7 @@ class _Output(Processor):
     def __init__(self, node: ir.Sink | ir.Repartition, context: TaskContext) -> None:
         super().__init__(node, context)
         self._record_headers: Headers = ()
-        self._looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
+        self.looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
 
     def _headers(self) -> Headers:
         """Those of the record being written."""
@@ -105,7 +105,7 @@ class SinkProcessor(_Output):
         self._hash = partition_hash()
         if self._inner is not None and node.topic is not None and node.topic not in context.partition_counts:
             self._inner = None
-        is_simple = node.partitioner is None and self._inner is None and not self._looks_at_headers
+        is_simple = node.partitioner is None and self._inner is None and not self.looks_at_headers
         if node.topic is not None and is_simple:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)
@@ -128,6 +128,21 @@ class SinkProcessor(_Output):
             self.serialize(self._topic, self._encode_key, self._encode_value, record)
             raise
         self.context.outputs.append(row)
+
+    @property
+    def topic(self) -> str | None:
+        """The topic, if there is one for all records."""
+        return self._sink.topic
+
+    @property
+    def places_windows(self) -> bool:
+        """Whether a windowed key goes to the partition of the key in it."""
+        return self._inner is not None
+
+    def explain(self, record: Record) -> None:
+        """Raise the error of a record that cannot be serialized."""
+        assert self._sink.topic is not None
+        self.serialize(self._sink.topic, *self._encoders_of(self._sink.topic), record)
 
     def _process_anywhere(self, record: Record) -> None:
         topic = self._sink.topic
@@ -174,27 +189,31 @@ class RepartitionOutput(_Output):
     def __init__(self, node: ir.Repartition, context: TaskContext) -> None:
         super().__init__(node, context)
         self._name = node.name
-        self._topic = context.settings.internal_topic(node.topic)
+        self.topic = context.settings.internal_topic(node.topic)
         self._count = context.partition_counts[node.topic]
         self._partitioner = node.partitioner
         self._drops_null_keys = node.drops_null_keys
         self._hash = partition_hash()
-        self._encode_key = encoder(node.key_serde, self._topic, self._headers)
-        encode_value = encoder(node.value_serde, self._topic, self._headers)
+        self._encode_key = encoder(node.key_serde, self.topic, self._headers)
+        encode_value = encoder(node.value_serde, self.topic, self._headers)
         self._encode_value = change_encoder(encode_value) if node.carries_changes else encode_value
 
     def process(self, record: Record) -> None:
-        if self._looks_at_headers:
+        if self.looks_at_headers:
             self._record_headers = record[3]
         if record[0] is None and self._drops_null_keys:
             self.context.drop(self.node, "null key")
             return
-        key, value = self.serialize(self._topic, self._encode_key, self._encode_value, record)
+        key, value = self.serialize(self.topic, self._encode_key, self._encode_value, record)
         if self._partitioner is not None:
-            chosen = self.chosen_partitions(self._partitioner, self._topic, record, self._count)
+            chosen = self.chosen_partitions(self._partitioner, self.topic, record, self._count)
             if chosen is not None:
                 for one in chosen:
-                    self.context.outputs.append((self._name, self._topic, key, value, record[2], record[3], one))
+                    self.context.outputs.append((self._name, self.topic, key, value, record[2], record[3], one))
                 return
         partition = 0 if key is None else self._hash(key, self._count)
-        self.context.outputs.append((self._name, self._topic, key, value, record[2], record[3], partition))
+        self.context.outputs.append((self._name, self.topic, key, value, record[2], record[3], partition))
+
+    def explain(self, record: Record) -> None:
+        """Raise the error of a record that cannot be serialized."""
+        self.serialize(self.topic, self._encode_key, self._encode_value, record)

@@ -25,7 +25,8 @@ class Link(NamedTuple):
 
     node: Node
     take: Forward
-    take_value: Forward | None = None
+    take_value: Forward | None
+    processor: Processor
 
 
 def _nowhere(record: Record) -> None:

@@ -238,7 +238,7 @@ class FixedKeyProcessor(UserProcessor):
             self._at_hand = None
 
     def link(self, children: Sequence[Link]) -> None:
-        super().link([Link(child.node, self._check_key(child.take)) for child in children])
+        super().link([Link(child.node, self._check_key(child.take), None, child.processor) for child in children])
 
     def _check_key(self, take: Forward) -> Forward:
         def checked(record: Record) -> None:

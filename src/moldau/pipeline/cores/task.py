@@ -13,6 +13,8 @@ from typing import Any
 
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ServiceFailedError, as_record_error
+from moldau.pipeline.cores.fusing.columns import InputColumns
+from moldau.pipeline.cores.fusing.fused import Outputs
 from moldau.pipeline.cores.inputs import Row
 from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import InputRecord, OutputRow
@@ -71,6 +73,20 @@ class Task:
         """Process records of one input in order; rows are tuples in the order of `InputRecord`."""
         source = self._inputs[input_name]
         self._run(lambda: source.feed(rows))
+
+    def process_columns(
+        self, input_name: str, columns: InputColumns, topic: str, *, notes_causes: bool = False, counts: bool = False
+    ) -> Outputs | None:
+        """Process records of one input and topic as columns, and return what left; see `fusing.fused`.
+
+        Returns None, and has done nothing, if the records must be passed to `process_batch`.
+        """
+        fused = self._inputs[input_name].fused
+        if fused is None:
+            return None
+        outputs: list[Outputs | None] = []
+        self._run(lambda: outputs.append(fused.process(columns, topic, notes_causes=notes_causes, counts=counts)))
+        return outputs[0]
 
     def tell_wall_clock(self, now_ms: int) -> None:
         """Set the wall clock time for the next records, without running schedules."""

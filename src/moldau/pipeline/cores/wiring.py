@@ -6,11 +6,13 @@ Nothing runs here: `task` starts the processors. Start at `wire`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import MissingBuilderError
+from moldau.pipeline.cores.fusing.fused import Fused, fused_input
 from moldau.pipeline.cores.handlers import log_and_fail, with_handler
 from moldau.pipeline.cores.inputs import Input
 from moldau.pipeline.cores.outputs import RepartitionOutput
@@ -45,6 +47,7 @@ class _Wiring:
         self._nodes = (*subtopology.global_tables, *subtopology.nodes)
         self._is_guarded = context.settings.processing_handler is not log_and_fail
         self._made: dict[str, tuple[Processor, ...]] = {}
+        self._children: dict[Processor, list[Link]] = {}
         self._writers: dict[str, Processor] = {}
         """The output of each repartitioning written here; the same node may also be an input of this task."""
 
@@ -80,18 +83,21 @@ class _Wiring:
                 links = [link for child in self._nodes for link in self._links(node, child)]
                 for processor in self._made[node.name]:
                     processor.link(links)
+                    self._children[processor] = links
 
     def _links(self, node: ir.Node, child: ir.Node) -> Iterable[Link]:
         """One link for each edge from a node to another; a self-join has two, a merge with itself one."""
         if isinstance(child, ir.Repartition):
             if child.input is node and child.name in self._writers:
-                yield Link(child, self._take(self._writers[child.name]))
+                writer = self._writers[child.name]
+                yield Link(child, self._take(writer), None, writer)
             return
         processors = self._made.get(child.name, ())
         for index, source in enumerate(ir.inputs_of(child)):
             if source is node and processors:
                 processor = processors[index if len(processors) > 1 else 0]
-                yield Link(child, self._take(processor), None if self._is_guarded else processor.take_value)
+                take_value = None if self._is_guarded else processor.take_value
+                yield Link(child, self._take(processor), take_value, processor)
                 if isinstance(child, ir.Merge):
                     return
 
@@ -99,10 +105,19 @@ class _Wiring:
         has_schedules = any(isinstance(node, SCHEDULING) for node in self._nodes)
         return {
             source.name: Input(
-                source, self._context, self._take(self._made[source.name][0]), has_schedules=has_schedules
+                source,
+                self._context,
+                self._take(self._made[source.name][0]),
+                has_schedules=has_schedules,
+                find_fused=partial(self._fused, source),
             )
             for source in (*self._subtopology.global_tables, *self._subtopology.inputs)
         }
+
+    def _fused(self, source: ir.Source | ir.Repartition) -> Fused | None:
+        if self._is_guarded:
+            return None
+        return fused_input(source, self._made[source.name][0], self._context, self._children)
 
     def _take(self, processor: Processor) -> Forward:
         """The function that calls a processor: directly where failures stop the pipeline, else through the handler."""

@@ -27,7 +27,10 @@ from moldau.pipeline.spark.driver.session import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Engine", "shared_engine"]
+__all__ = ["REALTIME_SLOTS", "Engine", "shared_engine"]
+
+REALTIME_SLOTS = 128
+"""How many tasks a driver may run at once for real-time pipelines; nearly all of them wait nearly all the time."""
 
 CLEAR_LINE = "\r\x1b[2K"
 
@@ -46,12 +49,27 @@ class Engine:
         *,
         threads: int | None = None,
         spark: SparkSession | None = None,
+        can_grow: bool = False,
     ) -> None:
+        """With `can_grow` the first real-time pipeline makes room for itself, if Spark runs with a new start of it."""
+        self._can_grow = can_grow and spark is None
         self._settings = session_settings(settings or {}, threads=threads)
         self._spark = spark
         self._is_ours = spark is None
         self._lock = threading.Lock()
         self._reserved: dict[str, int] = {}
+
+    def expect_realtime(self) -> None:
+        """Note that a real-time pipeline will come: Spark, if it is not running, starts with room for it."""
+        with self._lock:
+            if self._can_grow and self._spark is None:
+                self._grow()
+
+    def _grow(self) -> None:
+        """Take the settings of a driver with many slots; state keeps the number of its parts."""
+        self._can_grow = False
+        if is_local(self._settings):
+            self._settings = {**self._settings, "spark.master": f"local[{REALTIME_SLOTS}]"}
 
     def reserve_slots(self, pipeline: str, count: int) -> None:
         """Note that a real-time pipeline runs this many tasks all the time; raises if there are not as many left.
@@ -63,6 +81,14 @@ class Engine:
         with self._lock:
             taken = sum(slots for name, slots in self._reserved.items() if name != pipeline)
             total = int(spark.sparkContext.defaultParallelism)
+            if is_local(self._settings) and taken + count > total and self._can_grow:
+                self._grow()
+                self._spark = None
+                close_session(spark)
+                raise StreamsError(
+                    f"{pipeline} is the first real-time pipeline of this engine: Spark is started again with "
+                    f"{REALTIME_SLOTS} slots instead of {total}, and all pipelines go on"
+                )
             if is_local(self._settings) and taken + count > total:
                 raise StreamsError(
                     f"moldau.latency=realtime needs {count} tasks at once for {pipeline}, a task for each partition it "

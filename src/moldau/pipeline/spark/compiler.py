@@ -19,7 +19,7 @@ from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
-from moldau.pipeline.ir.nodes import Aggregate, Node, Repartition, Sink, inputs_of
+from moldau.pipeline.ir.nodes import Aggregate, Count, Node, Repartition, Sink, inputs_of
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.driver.masters import is_local_master
 from moldau.pipeline.spark.explain import explanation, realtime_explanation
@@ -28,8 +28,20 @@ from moldau.pipeline.spark.hosted.work import InputName, Parcel, StageWork
 from moldau.pipeline.spark.native.checks import NativeRefusalError
 from moldau.pipeline.spark.native.lowering import changes_for_python, native_frame
 from moldau.pipeline.spark.native.realtime import realtime_frame
+from moldau.pipeline.spark.native.sql.lowering import ODD, SqlLowering
+from moldau.pipeline.spark.odd_rows import OddRows, with_odd_rows
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, open_bundles
+from moldau.pipeline.spark.rows import (
+    BUNDLES,
+    FINISHED,
+    LEAVING,
+    MIXED,
+    TO_COUNT,
+    TO_FOLD,
+    binary_values,
+    ddl,
+    open_bundles,
+)
 from moldau.pipeline.spark.sections import Cut, Section, cut_topology
 from moldau.pipeline.spark.sources import (
     Read,
@@ -83,16 +95,18 @@ class Compiled:
     settings: TaskSettings
     is_realtime: bool = False
     """Whether the frame is for real-time mode: every row has its topic, and a store's changes have its changelog's."""
+    odd_rows: tuple[OddRows, ...] = ()
+    """For each native section of SQL, what processes the records that Spark would process differently."""
 
     def output_batches(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records in rows that were collected from the frame."""
         for rows in collected:
             if "bundle" not in rows.schema.names:
-                yield rows
+                yield from with_odd_rows(rows, self.odd_rows)
                 continue
             bundled = rows.column("bundle")
             if "key" in rows.schema.names and bundled.null_count:
-                yield rows.filter(bundled.is_null()).select(FINISHED.names)
+                yield from with_odd_rows(rows.filter(bundled.is_null()).select(FINISHED.names), self.odd_rows)
                 bundled = bundled.drop_null()
             # Combined into one batch: the cost per batch is higher than that of the few records in a bundle.
             records = open_bundles(binary_values(bundled), FINISHED)
@@ -267,8 +281,15 @@ class _Compiling:
         reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
         native: list[DataFrame] = []
         bundled: list[DataFrame] = []
+        odd_rows: list[OddRows] = []
         for number, (section, (before, after)) in enumerate(zip(cut.sections, around, strict=True)):
-            records = None if before is None else self._records_to_fold(before, reader, number)
+            if section.is_sql and section.aggregate is None:
+                odd_output = ODD - len(odd_rows)
+                native.append(SqlLowering(section.topology, self._plan.outputs, odd_output).frame(reader))
+                odd_rows.append(self._odd_rows(section, number))
+                continue
+            counts = section.aggregate is not None and isinstance(section.aggregate.aggregator, Count)
+            records = None if before is None else self._records_to_fold(before, reader, number, counts=counts)
             if after is None:
                 frame = native_frame(section, self._settings, self._plan.outputs, reader=reader, records=records)
                 native.append(frame)
@@ -276,7 +297,13 @@ class _Compiling:
                 bundled.append(self._changes_through_python(section, after, reader, records, number))
         if hosted is not None:
             bundled.append(self._hosted_frame(hosted, reader))
-        return Compiled(_leaving(native, bundled), self._plan, cut, hosted, self._settings)
+        frame = _leaving(native, bundled)
+        return Compiled(frame, self._plan, cut, hosted, self._settings, odd_rows=tuple(odd_rows))
+
+    def _odd_rows(self, section: Section, number: int) -> OddRows:
+        plan = self._part(section.topology)
+        (stage,) = plan.stages
+        return OddRows(work_of(plan, stage, self._settings, identity=f"{self._identity}-odd-{number}"))
 
     def _required_reads(
         self, cut: Cut, around: list[tuple[Plan | None, Plan | None]], hosted: Plan | None
@@ -301,12 +328,15 @@ class _Compiling:
         counts = {**self._job.partition_counts, **(topics or {})}
         return Plan.of(topology, counts, self._shuffle_partitions, self._plan.outputs)
 
-    def _records_to_fold(self, plan: Plan, reader: Reader, number: int) -> DataFrame:
-        """The records that the Python part before an aggregation returns."""
+    def _records_to_fold(self, plan: Plan, reader: Reader, number: int, *, counts: bool) -> DataFrame:
+        """The records that the Python part before an aggregation returns; `counts` if that only counts them."""
         stage = plan.stages[0]
         work = work_of(plan, stage, self._settings, identity=f"{self._identity}-before-{number}")
         rows = _union(source_rows(reader, plan, stage))
-        return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
+        if not counts:
+            return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
+        counted = _run(rows, stage, replace(work, feeds_aggregate=True, feeds_count=True), TO_COUNT)
+        return _repeated(counted)
 
     def _changes_through_python(
         self, section: Section, plan: Plan, reader: Reader, records: DataFrame | None, number: int
@@ -329,6 +359,14 @@ class _Compiling:
             sources = source_rows(reader, plan, stage, bundled=not takes_groups)
             branches = _with_stage(branches, plan, stage, sources, make, takes_groups=takes_groups)
         return _union([branch.frame.select("bundle") for branch in branches])
+
+
+def _repeated(counted: DataFrame) -> DataFrame:
+    """One row for each record that a row stands for: state is that of a plain count, as in older checkpoints."""
+    from pyspark.sql import functions as f
+
+    copies = f.explode(f.array_repeat(f.lit(True), f.col("copies"))).alias("copy")
+    return counted.select("key", "value", "timestamp", copies).select("key", "value", "timestamp")
 
 
 def _has_aggregate(node: Node) -> bool:

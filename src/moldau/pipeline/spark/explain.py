@@ -94,7 +94,10 @@ def _number(count: int, noun: str) -> str:
 
 def _contents(section: Section) -> str:
     if section.aggregate is None:
-        return "expressions from topic to topic, without Python"
+        text = "expressions from topic to topic, without Python"
+        if not section.is_sql:
+            return text
+        return f"{text}; a record that Spark would compute differently is left to Python, in the driver"
     python = [place for place, part in (("before", section.before), ("after", section.after)) if part is not None]
     if not python:
         return "an aggregation, without Python"
@@ -167,6 +170,8 @@ NATIVE: dict[type[ir.Node], str] = {
     ir.Repartition: "groupBy",
     ir.ToStream: "nothing to do",
     ir.Sink: "select",
+    AddRecordColumns: "select",
+    SetTimestamp: "select",
 }
 """Nodes that Spark can compute natively; in a hosted part, tasks run them too."""
 
@@ -191,8 +196,6 @@ HOSTED: dict[type[ir.Node], str] = {
     ir.TableTableJoin: "join of tables",
     ir.Suppress: "buffer",
     ir.Process: "the user's processor",
-    AddRecordColumns: "the record's columns beside its row",
-    SetTimestamp: "the timestamp of a column",
     fk.ForeignKeySubscribe: "first step of a foreign-key join",
     fk.ForeignKeyRows: "left rows of a foreign-key join",
     fk.ForeignKeyLookup: "second step of a foreign-key join",
@@ -211,5 +214,5 @@ def path_of(node: ir.Node, *, is_native: bool, is_realtime: bool = False) -> str
     if is_realtime and isinstance(node, ir.Aggregate):
         return "native: groupBy().agg(), every change"
     if is_native:
-        return f"native: {NATIVE[type(node)]}"
+        return f"native: {NATIVE.get(type(node), 'select')}"
     return "Python, no state" if isinstance(node, STATELESS) else "Python, in a task with state"

@@ -24,6 +24,7 @@ from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.native.aggregates import native_aggregate
 from moldau.pipeline.spark.native.checks import NativeRefusalError, aggregate_refusal, node_refusal
 from moldau.pipeline.spark.native.serdes import READABLE
+from moldau.pipeline.spark.native.sql.lowering import is_sql
 from moldau.serdes.plain import FunctionSerde
 from moldau.serdes.serde import Serde
 
@@ -57,6 +58,11 @@ class Section:
     @property
     def has_python(self) -> bool:
         return self.before is not None or self.after is not None
+
+    @property
+    def is_sql(self) -> bool:
+        """Whether it works on typed rows; records that Spark would compute differently are left to the driver."""
+        return any(map(is_sql, self.topology.sources))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +154,18 @@ class _Cutting:
                 raise NativeRefusalError(node, "Spark does not know which partition Kafka would choose for a key")
             if (refusal := self._refusal(node)) is not None:
                 raise refusal
+        if any(map(is_sql, nodes)):
+            return self._reading_of_sql(nodes)
         return self._reading(nodes)
+
+    @staticmethod
+    def _reading_of_sql(nodes: Iterable[ir.Node]) -> tuple[object, ...]:
+        """The source of a sink of SQL; each source has a section of its own."""
+        for node in nodes:
+            if not is_sql(node):
+                raise NativeRefusalError(node, "runs in Python only between nodes of SQL")
+        (source,) = (node.name for node in nodes if isinstance(node, ir.Source))
+        return (source,)
 
     def _reading(self, nodes: Iterable[ir.Node]) -> tuple[object, ...]:
         sources = [node for node in nodes if isinstance(node, ir.Source)]

@@ -44,6 +44,11 @@ class Layout:
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
 
+    @property
+    def engine_folder(self) -> Path:
+        """The engine process that ksql and Connect share: one Spark driver for all pipelines."""
+        return self.folder / "engine"
+
     def command_of(self, name: str) -> list[str]:
         """The command line of a service, the same that a person would type."""
         return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self)]
@@ -81,14 +86,30 @@ def _registry(layout: Layout) -> list[str]:
     return ["registry", *_address(layout, "registry"), "--bootstrap-server", layout.servers]
 
 
+def _rest(layout: Layout) -> list[str]:
+    return ["rest", *_address(layout, "rest"), *_brokers_and_schemas(layout)]
+
+
+def _state_and_engine(layout: Layout, name: str) -> list[str]:
+    return ["--data", str(layout.folder / name), "--override", f"moldau.engine.dir={layout.engine_folder}"]
+
+
+def _connect(layout: Layout) -> list[str]:
+    brokers = ["--bootstrap-server", layout.servers]
+    return ["connect", *_address(layout, "connect"), *brokers, *_state_and_engine(layout, "connect")]
+
+
 def _ksql(layout: Layout) -> list[str]:
-    data = ["--data", str(layout.folder / "ksql")]
-    return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *data]
+    connect = ["--override", f"ksql.connect.url={layout.url_of('connect')}"]
+    state = _state_and_engine(layout, "ksql")
+    return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *state, *connect]
 
 
 SERVICES: Mapping[str, Service] = {
     "broker": Service(title="broker", port=9092, arguments=_broker, needs=(), health_path=None, stop_s=60),
     "registry": Service(title="schema registry", port=8081, arguments=_registry),
+    "rest": Service(title="REST proxy", port=8082, arguments=_rest, needs=("broker", "registry")),
+    "connect": Service(title="Connect", port=8083, arguments=_connect, health_path="/health", stop_s=60),
     "ksql": Service(title="ksql", port=8088, arguments=_ksql, needs=("broker", "registry"), stop_s=60),
 }
 """In starting order."""

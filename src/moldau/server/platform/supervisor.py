@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.core.errors import StartupError
+from moldau.pipeline.runtime.hosting.engine_files import EngineFiles
 from moldau.server.platform.ports import check_ports
 from moldau.server.platform.services import SERVICES, Layout
 from moldau.server.platform.status_file import (
@@ -29,9 +30,12 @@ from moldau.server.platform.status_file import (
 )
 from moldau.server.platform.supervision import Action, Phase, Seen, State, next_step, restart, stop
 
-__all__ = ["Supervisor"]
+__all__ = ["Supervisor", "end_engine", "last_line"]
 
 TICK_S: Final = 0.05
+ENGINE_STOP_S: Final = 75.0
+"""Pipelines finish their batches."""
+KILL_S: Final = 10.0
 HEALTH_WHILE_STARTING_S: Final = 0.1
 HEALTH_WHILE_RUNNING_S: Final = 2.0
 HEALTH_TIMEOUT_S: Final = 5.0
@@ -85,6 +89,7 @@ class Supervisor:
                     save_status(self._layout.folder, PlatformStatus(ProcessId.of(os.getpid()), self._options, shown))
                     on_change(shown)
                 if self._is_stopping and not any(service.is_alive for service in self._services.values()):
+                    end_engine(self._layout.engine_folder)
                     return
                 time.sleep(TICK_S)
         finally:
@@ -99,6 +104,8 @@ class Supervisor:
         for name, service in self._services.items():
             if self._is_stopping:
                 if not any(self._services[other].is_alive for other in self._dependents_of(name)):
+                    if name == "broker":  # pipelines leave their groups while the broker is there
+                        end_engine(self._layout.engine_folder)
                     service.stop(now_s)
                 service.enforce_stop(now_s)
             else:
@@ -227,6 +234,21 @@ class _Supervised:
                 connection.close()
         except (OSError, http.client.HTTPException):
             return False
+
+
+def end_engine(folder: Path) -> None:
+    """Stop the engine process of the services, which outlives each of them; killed if it takes too long."""
+    address = EngineFiles(folder).find()
+    if address is None:
+        return
+    process = ProcessId.of(address.pid)
+    for number, patience_s in ((signal.SIGTERM, ENGINE_STOP_S), (signal.SIGKILL, KILL_S)):
+        if not process.is_alive:
+            return
+        os.kill(process.pid, number)
+        deadline = time.monotonic() + patience_s
+        while process.is_alive and time.monotonic() < deadline:
+            time.sleep(TICK_S)
 
 
 def last_line(log: Path) -> str:

@@ -26,7 +26,7 @@ def wanted(line: str) -> Names | None:
 
 def test_commands_then_verbs_then_options() -> None:
     assert {"topics", "groups", "server", "completion"} <= offered("")
-    assert offered("con") == {"configs", "consume"}
+    assert offered("con") == {"configs", "connect", "consume"}
     assert offered("topics ") == {"list", "create", "describe", "alter", "delete"}
     assert offered("topics cr") == {"create"}
     assert offered("topics create x --par") == {"--partitions"}

@@ -12,6 +12,7 @@ from moldau.cli.command_line import CommandParser
 from moldau.cli.tool import ToolError, run_body
 from moldau.core.errors import MoldauError
 from moldau.formats.json_reading import load_exact
+from moldau.pipeline.cores.sql.functions.libraries import load_functions
 from moldau.pipeline.ksql.trial.records import MismatchError
 from moldau.pipeline.ksql.trial.running import TrialRun
 
@@ -28,7 +29,7 @@ def _run(options: argparse.Namespace) -> int:
     statements = _text(options.sql_file)
     inputs = _records(options.input_file, "inputs") if options.input_file else []
     outputs = _records(options.output_file, "outputs")
-    trial = TrialRun()
+    trial = TrialRun(load_functions(Path(options.extension_dir)))
     try:
         trial.execute(statements)
         trial.feed(inputs)
@@ -82,6 +83,13 @@ def parser() -> CommandParser:
     )
     made.add_argument("-s", "--sql-file", required=True, metavar="FILE", help="the statements")
     made.add_argument("-i", "--input-file", metavar="FILE", help="the records that are fed; none with INSERT VALUES")
+    made.add_argument(
+        "-e",
+        "--extension-dir",
+        metavar="FOLDER",
+        default="ext",
+        help="modules with your functions (default: ext)",
+    )
     made.add_argument("-o", "--output-file", required=True, metavar="FILE", help="the records that are expected")
     return made
 

@@ -35,7 +35,7 @@ class AggregateProcessor(TableProcessor):
     ) -> None:
         super().__init__(node, context, node.table, shared)
         self._store: TimestampedStore = context.timestamped_store(node.table)
-        self._folding = folding
+        self.folding = folding
         context.views[node.name] = self._store
 
     def process(self, record: Record) -> None:
@@ -47,9 +47,9 @@ class AggregateProcessor(TableProcessor):
         key_bytes = store.encode_key(key)
         row = store.row(key_bytes)
         if row is None:
-            new = self._folding.add_value(key, value, None)
+            new = self.folding.add_value(key, value, None)
         else:
-            new = self._folding.add(key, value, row[0])
+            new = self.folding.add(key, value, row[0])
             timestamp = max(timestamp, row[1])
         old = self._old(key_bytes) if self.sends_old_values or self.is_caching else None
         store.put_row(key_bytes, new, timestamp)
@@ -63,7 +63,7 @@ class AggregateProcessor(TableProcessor):
         if row is not None:
             return row.value
         # The old value of the first change is the initial aggregate, except where changes are cached.
-        return None if self.is_caching else self._folding.initial_aggregate()
+        return None if self.is_caching else self.folding.initial_aggregate()
 
 
 class CountProcessor(TableProcessor):

@@ -11,7 +11,7 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.row_functions import RowAggregates
 
-__all__ = ["Add", "Folding", "folding_of"]
+__all__ = ["Add", "Folding", "folding_of", "is_count"]
 
 Add = Callable[[Any, Any, Any], Any]
 """(key, value, aggregate) -> aggregate"""
@@ -55,6 +55,11 @@ def folding_of(aggregator: ir.Aggregator, log: ProcessingLog | None = None) -> F
                 None if subtractor is None else callable_of(subtractor, "key", "value", "aggregate"),
                 None if merger is None else callable_of(merger, "key", "one", "other"),
             )
+
+
+def is_count(folding: Folding) -> bool:
+    """Whether these are the functions of a count."""
+    return folding.add is _one_more
 
 
 def _one_more(key: Any, value: Any, count: int) -> int:

@@ -13,6 +13,7 @@ from moldau.pipeline.cores.aggregations.closing_windows import END_OF_TIME, Wind
 from moldau.pipeline.cores.aggregations.folding import Folding
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Window, Windowed
+from moldau.pipeline.cores.stores.window_store import TimestampedWindowStore
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.windows import TimeWindow, UnlimitedWindow
 
@@ -60,6 +61,23 @@ class TimeWindowProcessor(WindowedProcessor):
         # A cache still shows the windows that a jump in stream time expires in the store.
         self._tells_before_update = self.emits_at_close and self.has_cache
         context.views[node.name] = self._store
+
+    @property
+    def can_be_fused(self) -> bool:
+        """Whether windows are tumbling, and each change is emitted at once."""
+        return self._is_tumbling and self._is_plain and not self.emits_at_close
+
+    @property
+    def store(self) -> TimestampedWindowStore:
+        return self._store
+
+    @property
+    def size_ms(self) -> int:
+        return self._size
+
+    @property
+    def grace_ms(self) -> int:
+        return self._grace
 
     def process(self, record: Record) -> None:
         key, _, timestamp, _ = record
@@ -117,6 +135,10 @@ class TimeWindowProcessor(WindowedProcessor):
             self.take_new_value(result)
         else:
             self.emit((start, key_bytes), result, old)
+
+    def window_at(self, start: int) -> Window:
+        """The window with this start."""
+        return self._windows.get(start) or self._window(start)
 
     def _window(self, start: int) -> Window:
         if len(self._windows) > WINDOWS_KEPT:

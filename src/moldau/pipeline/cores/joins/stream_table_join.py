@@ -54,7 +54,7 @@ class StreamTableJoinProcessor(Processor):
     def __init__(self, node: StreamTableJoin | StreamGlobalTableJoin, context: TaskContext) -> None:
         super().__init__(node, context)
         self._joiner = joiner_of(node.joiner, has_key=node.has_key)
-        self._is_left = node.kind is JoinKind.LEFT
+        self.is_left = node.kind is JoinKind.LEFT
         self._row = context.view(node.right).get
 
     def process(self, record: Record) -> None:
@@ -63,13 +63,13 @@ class StreamTableJoinProcessor(Processor):
             self.context.drop(self.node, "null value")
             return
         row_key = self.row_key(key, value)
-        if row_key is None and not self._is_left:
+        if row_key is None and not self.is_left:
             self.context.drop(self.node, "null key")
             return
         row = None if row_key is None else self.row(row_key, timestamp)
         if row is not None:
             self.forward(_new(Record, (key, self._joiner(key, value, row[0]), timestamp, headers)))
-        elif self._is_left:
+        elif self.is_left:
             self.forward(_new(Record, (key, self._joiner(key, value, None), timestamp, headers)))
 
     def row_key(self, key: Any, value: Any) -> Any:

@@ -19,6 +19,7 @@ from moldau.pipeline.cores.sql import operations
 from moldau.pipeline.cores.sql.arithmetic import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, operation, wrap_int, wrap_long
 from moldau.pipeline.cores.sql.casts import converter
 from moldau.pipeline.cores.sql.failures import MAX_SIZE, ExpressionError
+from moldau.pipeline.cores.sql.functions.libraries import functions_of
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ir.sql.expressions import (
     AllOf,
@@ -311,7 +312,8 @@ class Emitter:
         return self.bind(f"({''.join(f'{item}, ' for item in items)})")
 
     def _call(self, node: Call) -> str:
-        overload = self._functions.scalar_overload(node.function, node.signature)
+        functions = self._functions if node.library is None else functions_of(node.library)
+        overload = functions.scalar_overload(node.function, node.signature)
         assert node.type is not None
         implementation = self.constant(overload.bound([argument.type for argument in node.arguments], node.type), "g")
         arguments = [self.bind(self._element(argument)) for argument in node.arguments]

@@ -21,6 +21,7 @@ from moldau.pipeline.cores.sql.failures import (
     too_many_steps,
 )
 from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.libraries import functions_of
 from moldau.pipeline.cores.sql.functions.registry import Aggregation, FunctionRegistry, Settings
 from moldau.pipeline.cores.sql.processing_log import ProcessingLog, SilentLog
 from moldau.pipeline.ir.sql.expressions import AggregateCall, SqlExpression, TableFunctionCall
@@ -135,11 +136,13 @@ def aggregation_of(
     call: AggregateCall, settings: Settings | None = None, functions: FunctionRegistry = BUILTIN
 ) -> Aggregation:
     """The aggregate function that a typed call means, bound to its types and constants."""
-    overload = functions.aggregate_overload(call.function, call.signature)
+    known = functions if call.library is None else functions_of(call.library)
+    overload = known.aggregate_overload(call.function, call.signature)
     return overload.build([argument.type for argument in call.arguments], call.constants, settings or {})
 
 
 def table_function_of(call: TableFunctionCall, functions: FunctionRegistry = BUILTIN) -> Callable[..., list[Value]]:
     """The table function that a typed call means: a function from its arguments to the values of the rows."""
-    implementation: Callable[..., list[Value]] = functions.table_overload(call.function, call.signature).implementation
+    known = functions if call.library is None else functions_of(call.library)
+    implementation: Callable[..., list[Value]] = known.table_overload(call.function, call.signature).implementation
     return implementation

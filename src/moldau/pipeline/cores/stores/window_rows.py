@@ -105,6 +105,17 @@ class WindowRows:
         dirty.add(key)
         return True
 
+    def at_hand(self, start: int) -> tuple[int | None, dict[bytes, Any], set[bytes], bool]:
+        """The window with this start, for reads and writes until one with another start is written: its entries, the
+        keys that changed, and whether keys without an entry have none in the backend. Without such a window, or if it
+        is hidden or indexed by key, the start is None, and nothing may be used.
+        """
+        window, dirty = self._windows.get(start), self._dirty.get(start)
+        is_hidden = start < self._observed.value - self._shown_ms
+        if window is None or dirty is None or is_hidden or self._starts is not None:
+            return None, {}, set(), False
+        return start, window, dirty, self._is_complete or start > self._backend_end
+
     # --- several windows
 
     def of_key(self, key: bytes, first: int, last: int) -> list[tuple[int, Any]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 from moldau.formats.types import SqlType, Value
+from moldau.pipeline.ir.sql.libraries import FunctionLibrary
 
 __all__ = [
     "AggregateCall",
@@ -258,6 +259,8 @@ class Call(SqlExpression):
     function: str
     signature: str
     arguments: tuple[SqlExpression, ...]
+    library: FunctionLibrary | None = None
+    """Where the function is from; None for a built-in one. The same holds for the other kinds of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,7 @@ class AggregateCall:
     constants: tuple[Value, ...]
     result_type: SqlType
     state_type: SqlType
+    library: FunctionLibrary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,7 @@ class TableFunctionCall:
     signature: str
     arguments: tuple[SqlExpression, ...]
     result_type: SqlType
+    library: FunctionLibrary | None = None
 
 
 # --- walking -------------------------------------------------------------------------------------------------

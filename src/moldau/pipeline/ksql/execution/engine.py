@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from moldau.formats.errors import FormatError
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ksql.analysis.name_resolution import located
 from moldau.pipeline.ksql.analysis.qualified_statement import qualified_text
@@ -25,6 +27,7 @@ from moldau.pipeline.ksql.catalogue.with_properties import CREATE_AS, INSERT, Wi
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.execution.altering import altered_source
 from moldau.pipeline.ksql.execution.insert_values import InsertedRecord, inserted_record
+from moldau.pipeline.ksql.functions_in_use import using_functions
 from moldau.pipeline.ksql.planning.query_plan import plan_rows
 from moldau.pipeline.ksql.planning.relation import Graph
 from moldau.pipeline.ksql.planning.sink_plan import add_sink, planned_insert, planned_sink
@@ -69,6 +72,8 @@ class Engine:
     settings: dict[str, object] = field(default_factory=dict)
     catalogue: Catalogue = field(default_factory=Catalogue)
     queries: dict[str, PersistentQuery] = field(default_factory=dict)
+    functions: FunctionRegistry = BUILTIN
+    """What statements can call."""
 
     def execute(self, statement: syntax.Statement, overrides: Mapping[str, object] | None = None) -> Outcome:
         """Carry out a statement; raises `KsqlError` for one that is refused, and then nothing has changed."""
@@ -76,7 +81,8 @@ class Engine:
         self.catalogue = before.copy()
         settings = {**self.settings, **(overrides or {})}
         try:
-            return self._execute(statement, settings)
+            with using_functions(self.functions):
+                return self._execute(statement, settings)
         except FormatError as error:
             self.catalogue = before
             raise KsqlError(str(error)) from error

@@ -11,13 +11,18 @@ from moldau.formats.types import SqlType
 from moldau.pipeline.ksql.syntax import type_parser
 from moldau.pipeline.ksql.syntax.cursor import Cursor
 from moldau.pipeline.ksql.syntax.definition_parser import parse_columns
+from moldau.pipeline.ksql.syntax.errors import KsqlParseError
 from moldau.pipeline.ksql.syntax.expression_parser import parse_expression as _read_expression
 from moldau.pipeline.ksql.syntax.expressions import Expression
 from moldau.pipeline.ksql.syntax.statement_parser import parse_statement
 from moldau.pipeline.ksql.syntax.statements import ColumnDefinition, SourceKind, Statement
-from moldau.pipeline.ksql.syntax.tokens import END, tokenize
+from moldau.pipeline.ksql.syntax.tokens import END, Tokens, tokenize
 
-__all__ = ["parse", "parse_column_list", "parse_expression", "parse_type"]
+__all__ = ["MAX_TOKENS", "parse", "parse_column_list", "parse_expression", "parse_type"]
+
+MAX_TOKENS = 100_000
+"""Words and signs of one statement."""
+SHOWN_CHARACTERS = 1000
 
 
 def parse(text: str, *, allow_missing_semicolon: bool = False) -> list[Statement]:
@@ -26,11 +31,31 @@ def parse(text: str, *, allow_missing_semicolon: bool = False) -> list[Statement
     Places are counted from the start of `text`, as ksqlDB does for a request of several statements. With
     `allow_missing_semicolon` the last statement may do without. Raises `KsqlParseError`.
     """
-    cursor = Cursor(tokenize(text))
+    tokens = tokenize(text)
+    _check_size(tokens)
+    cursor = Cursor(tokens)
     statements = []
     while cursor.kind != END:
         statements.append(_one_statement(cursor, allow_missing_semicolon=allow_missing_semicolon))
     return statements
+
+
+def _check_size(tokens: Tokens) -> None:
+    """Refuse a statement that would take seconds to read; a long text or comment is one token only."""
+    if len(tokens.kinds) <= MAX_TOKENS:
+        return
+    first = 0
+    for index, kind in enumerate(tokens.kinds):
+        if kind not in (";", END):
+            continue
+        if index - first > MAX_TOKENS:
+            raise KsqlParseError(
+                f"Error processing statement: Statement is too large to parse: it has {index - first:,} words and "
+                f"signs, and {MAX_TOKENS:,} are possible. Split it into several statements.",
+                f"{tokens.source[tokens.starts[first] :][:SHOWN_CHARACTERS]}...",
+                location=tokens.location(first),
+            )
+        first = index + 1
 
 
 def _one_statement(cursor: Cursor, *, allow_missing_semicolon: bool) -> Statement:

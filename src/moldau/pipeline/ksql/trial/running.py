@@ -10,6 +10,8 @@ from moldau.formats.registry.topic_schemas import TopicSchemas
 from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.execution.engine import Engine, PersistentQuery
 from moldau.pipeline.ksql.syntax import statements as syntax
@@ -27,10 +29,10 @@ Json = Mapping[str, Any]
 class TrialRun:
     """Statements, then records, then the comparison; a topic that a statement names exists before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: FunctionRegistry = BUILTIN) -> None:
         self._topics = MemoryTopics()
         self._schemas = MemoryRegistry()
-        self._engine = Engine(self._topics, TopicSchemas(self._schemas))
+        self._engine = Engine(self._topics, TopicSchemas(self._schemas), functions=functions)
         self._queries: dict[str, PersistentQuery] = {}
 
     def execute(self, text: str) -> None:

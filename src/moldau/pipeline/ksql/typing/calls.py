@@ -24,7 +24,6 @@ from moldau.formats.types import (
     SqlType,
     Value,
 )
-from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.cores.sql.functions.registry import (
     BUILT_IN,
     AggregateFunction,
@@ -54,6 +53,7 @@ from moldau.pipeline.ir.sql.expressions import (
     TableFunctionCall,
 )
 from moldau.pipeline.ksql.errors import KsqlError
+from moldau.pipeline.ksql.functions_in_use import functions_in_use
 from moldau.pipeline.ksql.syntax import expressions as ast
 from moldau.pipeline.ksql.syntax.printer import render
 from moldau.pipeline.ksql.typing.coercion import as_decimal, widen
@@ -79,7 +79,8 @@ def typed_call(typer: Typer, node: ast.FunctionCall) -> SqlExpression:
         result = resolved.overload.result_type(types, _bindings(resolved.parameters, types))
     except FunctionLookupError as problem:
         raise KsqlError(str(problem)) from None
-    return Call(result, node.name, resolved.overload.signature.text, arguments)
+    library = typer.functions.library_of(node.name)
+    return Call(result, node.name, resolved.overload.signature.text, arguments, library)
 
 
 def _argument(typer: Typer, argument: ast.Expression) -> Argument:
@@ -163,11 +164,15 @@ def _typed_lambda(
 
 
 def typed_aggregate(
-    call: ast.FunctionCall, scope: Scope, functions: FunctionRegistry = BUILTIN, settings: Settings | None = None
+    call: ast.FunctionCall,
+    scope: Scope,
+    functions: FunctionRegistry | None = None,
+    settings: Settings | None = None,
 ) -> AggregateCall:
     """A call of an aggregate function over the rows of a scope; without arguments it gets ROWTIME."""
     from moldau.pipeline.ksql.typing.typer import Typer
 
+    functions = functions or functions_in_use()
     typer = Typer(scope, functions)
     written = call.arguments or (ast.ColumnReference("ROWTIME"),)
     try:
@@ -196,7 +201,13 @@ def typed_aggregate(
     except FunctionLookupError as problem:
         raise KsqlError(str(problem)) from None
     return AggregateCall(
-        call.name, resolved.overload.signature.text, arguments, constants, bound.result_type, bound.state_type
+        call.name,
+        resolved.overload.signature.text,
+        arguments,
+        constants,
+        bound.result_type,
+        bound.state_type,
+        functions.library_of(call.name),
     )
 
 
@@ -210,11 +221,12 @@ def _constant(call: ast.FunctionCall, place: int, written: ast.Expression, typed
 
 
 def typed_table_function(
-    call: ast.FunctionCall, scope: Scope, functions: FunctionRegistry = BUILTIN
+    call: ast.FunctionCall, scope: Scope, functions: FunctionRegistry | None = None
 ) -> TableFunctionCall:
     """A call of a table function over the rows of a scope."""
     from moldau.pipeline.ksql.typing.typer import Typer
 
+    functions = functions or functions_in_use()
     typer = Typer(scope, functions)
     try:
         function = functions.get(call.name)
@@ -229,4 +241,5 @@ def typed_table_function(
         result = resolved.overload.result_type(types, _bindings(resolved.parameters, types))
     except FunctionLookupError as problem:
         raise KsqlError(str(problem)) from None
-    return TableFunctionCall(call.name, resolved.overload.signature.text, arguments, result)
+    library = functions.library_of(call.name)
+    return TableFunctionCall(call.name, resolved.overload.signature.text, arguments, result, library)

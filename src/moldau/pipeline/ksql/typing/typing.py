@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import fields
 
 from moldau.formats.types import BOOLEAN, SqlType
-from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ir.sql.expressions import SqlExpression
 from moldau.pipeline.ksql.errors import CompilationError, KsqlError
+from moldau.pipeline.ksql.functions_in_use import functions_in_use
 from moldau.pipeline.ksql.syntax import expressions as ast
 from moldau.pipeline.ksql.syntax.printer import render
 from moldau.pipeline.ksql.typing.coercion import convert, is_widening
@@ -25,13 +25,15 @@ MAX_DEPTH = 150
 """Deepest nesting of one expression. Lists of conditions joined by AND or OR count as one level."""
 
 
-def typed_expression(expression: ast.Expression, scope: Scope, functions: FunctionRegistry = BUILTIN) -> SqlExpression:
+def typed_expression(
+    expression: ast.Expression, scope: Scope, functions: FunctionRegistry | None = None
+) -> SqlExpression:
     """The typed form of an expression; its type is None if it is the NULL literal."""
     check_depth(expression)
-    return Typer(scope, functions).typed(expression)
+    return Typer(scope, functions or functions_in_use()).typed(expression)
 
 
-def typed_select(expression: ast.Expression, scope: Scope, functions: FunctionRegistry = BUILTIN) -> SqlExpression:
+def typed_select(expression: ast.Expression, scope: Scope, functions: FunctionRegistry | None = None) -> SqlExpression:
     """The typed form of an item of a projection, which must have a type."""
     try:
         typed = typed_expression(expression, scope, functions)
@@ -45,11 +47,11 @@ def typed_select(expression: ast.Expression, scope: Scope, functions: FunctionRe
 
 
 def typed_condition(
-    expression: ast.Expression, scope: Scope, clause: str, functions: FunctionRegistry = BUILTIN
+    expression: ast.Expression, scope: Scope, clause: str, functions: FunctionRegistry | None = None
 ) -> SqlExpression:
     """The typed form of a condition; the clause (WHERE, HAVING) is named in messages."""
     check_depth(expression)
-    typer = Typer(scope, functions)
+    typer = Typer(scope, functions or functions_in_use())
     # ksqlDB takes the type of the last of several conditions for that of all.
     last = expression
     while isinstance(last, ast.Logical):
@@ -70,7 +72,7 @@ def typed_condition(
 
 
 def typed_constant(
-    expression: ast.Expression, target: SqlType, functions: FunctionRegistry = BUILTIN, *, column: str | None = None
+    expression: ast.Expression, target: SqlType, functions: FunctionRegistry | None = None, *, column: str | None = None
 ) -> SqlExpression:
     """The typed form of an expression without columns, as a value of a column's type; it is only widened."""
     typed = typed_expression(expression, NoColumns(), functions)

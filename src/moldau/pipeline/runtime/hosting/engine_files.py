@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from pathlib import Path
 from moldau.core.errors import StartupError
 
 __all__ = ["EngineAddress", "EngineFiles"]
+
+LOCK_S = 1.0
+"""Services hold the lock for an instant when they look whether an engine lives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,8 @@ class EngineFiles:
         """Be the engine of this folder while the block runs; raises `StartupError` if another one is."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock_file.open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StartupError(f"another engine process works in {self.folder}; there can be only one") from None
+            if not _lock_soon(lock.fileno()):
+                raise StartupError(f"another engine process works in {self.folder}; there can be only one")
             try:
                 yield
             finally:
@@ -78,3 +80,16 @@ class EngineFiles:
             return False
         except OSError:
             return True
+
+
+def _lock_soon(descriptor: int) -> bool:
+    """Whether the lock could be had within `LOCK_S`."""
+    deadline = time.monotonic() + LOCK_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)

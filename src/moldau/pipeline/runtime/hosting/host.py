@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.metrics import MetricsSnapshot
@@ -70,6 +70,13 @@ class HostedPipeline(Protocol):
     def metrics(self) -> MetricsSnapshot: ...
 
     def explain(self) -> str: ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A pipeline that has more to say about itself, which its service is told with its state."""
+
+    def report(self) -> Mapping[str, Any] | None: ...
 
 
 class Builder(Protocol):
@@ -286,4 +293,5 @@ def _status(life: _Life) -> dict[str, Any]:
         "state": life.state.value,
         "restarts": life.restarts,
         "failures": [{"timestampMs": one.timestamp_ms, "message": one.message} for one in life.failures],
+        "report": life.pipeline.report() if isinstance(life.pipeline, Reporting) else None,
     }

@@ -32,6 +32,7 @@ __all__ = [
     "QUERY_DEFAULTS",
     "SparkUnavailableError",
     "close_session",
+    "default_threads",
     "is_alive",
     "is_local",
     "is_submitted",
@@ -119,7 +120,7 @@ def session_settings(given: Mapping[str, str], *, threads: int | None = None) ->
     `threads` is the number of concurrent tasks, if no `spark.master` sets it.
     """
     own = {key: value for key, value in given.items() if key.startswith("spark.")}
-    master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
+    master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or default_threads()}]"
     placed = LOCAL_ONLY if is_local_master(master) else cluster_settings(own, threads)
     shuffle = {"spark.sql.shuffle.partitions": str(_slots(master))}
     settings = {**DEFAULTS, **shuffle, **placed, **own, "spark.master": master}
@@ -321,17 +322,18 @@ def spark_session(given: Mapping[str, str] | None = None) -> Iterator[SparkSessi
         close_session(spark)
 
 
-def _default_threads() -> int:
+def default_threads() -> int:
+    """How many tasks run at the same time where nothing else is said: one for each core."""
     return max(2, len(os.sched_getaffinity(0)))
 
 
 def _slots(master: str) -> int:
     match = LOCAL_MASTER.match(master)
     if match is None:
-        return _default_threads()
+        return default_threads()
     count = match.group(1)
     if count == "*":
-        return _default_threads()
+        return default_threads()
     slots = int(count or 1)
     if slots < 1:
         raise InvalidConfigError(f"spark.master={master}: at least one thread is needed")

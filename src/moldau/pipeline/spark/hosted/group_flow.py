@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from moldau.pipeline.cores.fusing.columns import OutputColumns
 from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.task import Task
-from moldau.pipeline.spark.hosted.task_rows import BundleWriter, Origin, named_rows
+from moldau.pipeline.spark.hosted.task_rows import BundleWriter, InputRun, Origin, input_runs
 from moldau.pipeline.spark.hosted.work import StageWork
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
@@ -64,18 +65,37 @@ class _Solo(GroupFlow):
         self._writer = writer
 
     def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
-        task, marks = self._task, list[int]()
-        for name, rows in named_rows(table, self._work):
-            if self._work.commits_each_record:
-                for row in rows:
-                    task.process_batch(name, (row,))
-                    task.commit()
-                    marks.append(len(task.outputs))
-            elif self._writer.forwards:
-                task.process_batch(name, marking(rows, task.outputs, marks))
+        task, marks, start = self._task, list[int](), 0
+        for run in input_runs(table, self._work):
+            if not self._work.commits_each_record and (columns := self._columns(run)) is not None:
+                # What left before is written first: records of a key stay in order.
+                yield from self._writer.write(task.drain(), origin, marks)
+                for outputs in columns:
+                    yield from self._writer.write_columns(outputs, origin.slice(start, start + run.count))
+                marks[:] = [0] * (start + run.count)
             else:
-                task.process_batch(name, rows)
+                self._take_rows(run, marks)
+            start += run.count
         yield from self._writer.write(task.drain(), origin, marks)
+
+    def _columns(self, run: InputRun) -> list[OutputColumns] | None:
+        """What left when the records were processed as columns; None if they must be processed one by one."""
+        if not run.has_columns or run.topic is None:
+            return None
+        found: Any = self._task.process_columns(run.node, run, run.topic, notes_causes=self._writer.forwards)
+        return found  # type: ignore[no-any-return]
+
+    def _take_rows(self, run: InputRun, marks: list[int]) -> None:
+        task, rows = self._task, run.rows()
+        if self._work.commits_each_record:
+            for row in rows:
+                task.process_batch(run.node, (row,))
+                task.commit()
+                marks.append(len(task.outputs))
+        elif self._writer.forwards:
+            task.process_batch(run.node, marking(rows, task.outputs, marks))
+        else:
+            task.process_batch(run.node, rows)
 
     def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
         self._task.advance_wall_clock(now_ms)
@@ -109,9 +129,9 @@ class _Cycle(GroupFlow):
     def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
         marks = list[int]()
         places = zip(table.numbers("input").tolist(), table.numbers("target").tolist(), strict=True)
-        for name, rows in named_rows(table, self._work):
-            for row in rows:
-                self._queue.extend((task, name, row) for task in self._readers(*next(places)))
+        for run in input_runs(table, self._work):
+            for row in run.rows():
+                self._queue.extend((task, run.node, row) for task in self._readers(*next(places)))
                 self._work_off()
                 marks.append(len(self._outputs))
         yield from self._write_outputs(origin, marks)

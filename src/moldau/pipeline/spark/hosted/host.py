@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from moldau.pipeline.cores.fusing.columns import Counted, OutputColumns
+from moldau.pipeline.cores.fusing.fused import Outputs
 from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.failures import marking_failures
@@ -22,12 +24,18 @@ from moldau.pipeline.spark.hosted.group_flow import marking
 from moldau.pipeline.spark.hosted.group_run import GroupRun, without_garbage_collection
 from moldau.pipeline.spark.hosted.ordering import Numbers
 from moldau.pipeline.spark.hosted.state_access import StateAccess, opened_state
-from moldau.pipeline.spark.hosted.task_rows import BundleWriter, FoldWriter, Origin, named_rows
+from moldau.pipeline.spark.hosted.task_rows import (
+    BundleWriter,
+    FoldWriter,
+    InputRun,
+    Origin,
+    input_runs,
+)
 from moldau.pipeline.spark.hosted.work import Parcel, StageWork
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
 
-__all__ = ["StatelessHost", "TaskHost"]
+__all__ = ["StatelessHost", "StatelessRun", "TaskHost"]
 
 
 class TaskHost(StatefulProcessor):
@@ -82,16 +90,26 @@ class StatelessHost:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function for `mapInArrow`."""
         with marking_failures(), without_garbage_collection():
-            run = _StatelessRun(self._parcel.stage_work())
+            run = StatelessRun(self._parcel.stage_work())
             for batch in batches:
                 if batch.num_rows:
                     yield from run.take(Table([batch]))
+            yield from run.finish()
+
+
+def _write(
+    writer: BundleWriter | FoldWriter, outputs: OutputColumns | Counted, origin: Origin | None
+) -> Iterator[pa.RecordBatch]:
+    if isinstance(writer, BundleWriter):
+        assert isinstance(outputs, OutputColumns)
+        return writer.write_columns(outputs, origin)
+    return writer.write_columns(outputs) if isinstance(outputs, OutputColumns) else writer.add(outputs)
 
 
 _stateless_tasks: dict[tuple[str, Unit], Task] = {}
 
 
-class _StatelessRun:
+class StatelessRun:
     """One Spark task of a stateless stage."""
 
     def __init__(self, work: StageWork) -> None:
@@ -119,11 +137,31 @@ class _StatelessRun:
         task, writer = self._task(unit), self._writer(unit)
         origin = self._origin(table) if writer.forwards else None
         marks = list[int]()
-        for name, rows in named_rows(table, self._work):
-            task.process_batch(name, marking(rows, task.outputs, marks) if writer.forwards else rows)
+        for run in input_runs(table, self._work):
+            columns = self._columns(task, run, writer)
+            if columns is not None:
+                yield from chain.from_iterable(_write(writer, outputs, origin) for outputs in columns)
+                marks.extend([0] * run.count)
+            else:
+                rows = run.rows()
+                task.process_batch(run.node, marking(rows, task.outputs, marks) if writer.forwards else rows)
         if self._work.store_output is not None and isinstance(writer, BundleWriter):
             yield writer.store_rows(table, self._work.store_output)
         yield from writer.write(task.drain(), origin, marks)
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What was held back to the end of the Spark task."""
+        for writer in self._writers.values():
+            if isinstance(writer, FoldWriter):
+                yield from writer.finish()
+
+    @staticmethod
+    def _columns(task: Task, run: InputRun, writer: BundleWriter | FoldWriter) -> Outputs | None:
+        """What left when the records were processed as columns; None if they must be processed one by one."""
+        if not run.has_columns or run.topic is None:
+            return None
+        counts = isinstance(writer, FoldWriter) and writer.counts
+        return task.process_columns(run.node, run, run.topic, notes_causes=writer.forwards, counts=counts)
 
     def _origin(self, table: Table) -> Origin:
         lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
@@ -153,6 +191,8 @@ class _StatelessRun:
     def _writer(self, unit: Unit) -> BundleWriter | FoldWriter:
         if unit not in self._writers:
             self._writers[unit] = (
-                FoldWriter() if self._work.feeds_aggregate else BundleWriter(self._work, unit.partition)
+                FoldWriter(counts=self._work.feeds_count)
+                if self._work.feeds_aggregate
+                else BundleWriter(self._work, unit.partition)
             )
         return self._writers[unit]

@@ -16,22 +16,25 @@ from itertools import islice
 from typing import Any, Self
 
 from moldau.core.errors import MoldauError
+from moldau.pipeline.spark.hosted.state_requests import Library, StateRequests, framed, row
 
 __all__ = ["Entry", "StateChannel", "StateError"]
 
 Entry = tuple[str, bytes, bytes | None]
 """A map's name, a key, and its value; None removes the entry."""
 
-Call = tuple[str, dict[str, Any]]
-"""A map's name, and the arguments of the request."""
+Call = tuple[str, bytes]
+"""A map's name, and the request with its frame."""
 
 IN_FLIGHT = 100
 """Requests sent ahead. Their responses must fit into the socket's buffer, or both ends would deadlock."""
 
-_FRAME = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
-_PICKLE_PROTOCOL = 3
 OK = 0
+
+
+_by_hand: dict[str, StateRequests | None] = {}
+"""Requests by a map's name, compared with PySpark's once in each worker; a channel is new with every batch."""
 
 
 class StateError(MoldauError):
@@ -45,6 +48,7 @@ class StateChannel:
         """`file` is the connection to the state server, `messages` the module with its message classes."""
         self._file = file
         self._messages = messages
+        self._by_state: dict[str, StateRequests | _LibraryRequests] = {}
 
     @classmethod
     def of(cls, handle: Any) -> Self | None:
@@ -60,7 +64,7 @@ class StateChannel:
 
     def _try_all_requests(self) -> None:
         """Build one request of each kind, without sending it; raises if a message class has changed."""
-        messages, key = self._messages, _row(b"")
+        messages, key = self._messages, row(b"")
         for call in (
             {"getValue": messages.GetValue(userKey=key)},
             {"updateValue": messages.UpdateValue(userKey=key, value=key)},
@@ -78,17 +82,15 @@ class StateChannel:
 
     def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, in their order."""
-        read = self._messages.GetValue
-        answers = self._answers((state, {"getValue": read(userKey=_row(key))}) for key in keys)
+        request = self._requests(state).get
+        answers = self._answers((state, request(key)) for key in keys)
         return [pickle.loads(value)[0] if value else None for value in answers]
 
     def write(self, entries: Iterable[Entry]) -> None:
         """Put or remove every entry."""
-        put, remove = self._messages.UpdateValue, self._messages.RemoveKey
+        of = self._requests
         calls = (
-            (state, {"removeKey": remove(userKey=_row(key))})
-            if value is None
-            else (state, {"updateValue": put(userKey=_row(key), value=_row(value))})
+            (state, of(state).remove(key) if value is None else of(state).put(key, value))
             for state, key, value in entries
         )
         for _ in self._answers(calls):
@@ -96,10 +98,10 @@ class StateChannel:
 
     def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
         """Every entry, in the order of the state store."""
-        call = {"iterator": self._messages.Iterator(iteratorId=str(uuid.uuid4()))}
+        call = self._request(state, {"iterator": self._messages.Iterator(iteratorId=str(uuid.uuid4()))})
         is_open = True
         while is_open:
-            self._send(state, call)
+            self._file.write(framed(call))
             self._file.flush()
             answer = self._receive(self._messages.StateResponseWithMapIterator())
             if answer.statusCode != OK:
@@ -112,24 +114,33 @@ class StateChannel:
         remaining = iter(calls)
         while states := self._send_some(remaining):
             for state in states:
-                answer = self._receive(self._messages.StateResponse())
+                length = self._length()
+                if not length:
+                    yield b""  # All fields have their defaults: OK, and no value.
+                    continue
+                answer = self._parse(self._messages.StateResponse(), length)
                 if answer.statusCode != OK:
                     raise StateError(f"Spark's state {state}: {answer.errorMessage}")
                 yield answer.value
 
     def _send_some(self, calls: Iterator[Call]) -> list[str]:
         """Send requests; returns the names of their maps, in the order of the responses."""
-        states: list[str] = []
-        for state, call in islice(calls, IN_FLIGHT):
-            self._send(state, call)
-            states.append(state)
+        some = list(islice(calls, IN_FLIGHT))
+        self._file.write(b"".join([request for _, request in some]))
         self._file.flush()
-        return states
+        return [state for state, _ in some]
 
-    def _send(self, state: str, call: dict[str, Any]) -> None:
-        request = self._request(state, call)
-        self._file.write(_FRAME.pack(0, len(request)))
-        self._file.write(request)
+    def _requests(self, state: str) -> StateRequests | _LibraryRequests:
+        found = self._by_state.get(state)
+        if found is None:
+            if state not in _by_hand:
+                _by_hand[state] = StateRequests.of(state, self._messages, self._request)
+            found = self._by_state[state] = _by_hand[state] or self.library_requests(state)
+        return found
+
+    def library_requests(self, state: str) -> _LibraryRequests:
+        """Requests made with PySpark's message classes."""
+        return _LibraryRequests(state, self._messages, self._request)
 
     def _request(self, state: str, call: dict[str, Any]) -> bytes:
         messages = self._messages
@@ -139,11 +150,33 @@ class StateChannel:
         return request
 
     def _receive(self, answer: Any) -> Any:
-        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+        return self._parse(answer, self._length())
+
+    def _length(self) -> int:
+        length: int = _LENGTH.unpack(self._file.read(4))[0]
+        return length
+
+    def _parse(self, answer: Any, length: int) -> Any:
         answer.ParseFromString(self._file.read(length))
         return answer
 
 
-def _row(data: bytes) -> bytes:
-    """A row with one binary column, as the state server reads it."""
-    return pickle.dumps((data,), _PICKLE_PROTOCOL)
+class _LibraryRequests:
+    """The same as `StateRequests`, made with PySpark's message classes."""
+
+    def __init__(self, state: str, messages: Any, request: Library) -> None:
+        self._state = state
+        self._messages = messages
+        self._request = request
+
+    def get(self, key: bytes) -> bytes:
+        return self._call(getValue=self._messages.GetValue(userKey=row(key)))
+
+    def put(self, key: bytes, value: bytes) -> bytes:
+        return self._call(updateValue=self._messages.UpdateValue(userKey=row(key), value=row(value)))
+
+    def remove(self, key: bytes) -> bytes:
+        return self._call(removeKey=self._messages.RemoveKey(userKey=row(key)))
+
+    def _call(self, **call: Any) -> bytes:
+        return framed(self._request(self._state, call))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from moldau.pipeline.cores.fusing.columns import Counted, OutputColumns
 from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.stores.store import StoreChange
 from moldau.pipeline.spark.hosted.ordering import (
@@ -23,11 +24,27 @@ from moldau.pipeline.spark.hosted.ordering import (
     is_sorted,
     processing_order,
 )
-from moldau.pipeline.spark.hosted.work import StageWork
+from moldau.pipeline.spark.hosted.work import InputName, StageWork
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, TO_FOLD, Table, bundles, pack_rows
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, TO_COUNT, TO_FOLD, Table, bundles, pack_rows
 
-__all__ = ["BundleWriter", "FoldWriter", "Origin", "addressed", "named_rows", "rows_in_order", "window_header"]
+__all__ = [
+    "BundleWriter",
+    "FoldWriter",
+    "InputRun",
+    "Origin",
+    "addressed",
+    "input_runs",
+    "rows_in_order",
+    "window_header",
+]
+
+
+COUNTED_KEYS = 50_000
+"""How many keys are counted before their counts are passed on."""
+
+SHORT_RUN = 64
+"""Runs of one input that are shorter on average are not processed as columns."""
 
 
 class Origin:
@@ -84,39 +101,102 @@ def rows_in_order(table: Table, global_inputs: frozenset[int]) -> tuple[Table, O
     return table.take(order), Origin(clock[order], lane[order], partition[order], offset[order], in_order)
 
 
-def named_rows(table: Table, work: StageWork) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
-    """Consecutive rows of one input: the node's name, and records in the field order of `InputRecord`."""
+class InputRun:
+    """Consecutive rows of one input, as columns (`InputColumns` of `cores.fusing`) or one by one."""
+
+    def __init__(self, table: Table, name: InputName) -> None:
+        self._table = table
+        self._name = name
+        self.count = table.count
+        self.node = name.node
+        self.topic = name.topic
+        """None if each row has its own."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether these are enough rows of one topic to process them as columns."""
+        return self.count >= SHORT_RUN and self.topic is not None
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Records in the field order of `InputRecord`."""
+        table, name = self._table, self._name
+        headers = table.headers()
+        has_topics = name.topic is None and table.has("topic")
+        return zip(
+            table.values("topic") if has_topics else repeat(name.topic),
+            table.numbers("target" if name.is_repartition else "partition").tolist(),
+            table.numbers("offset").tolist(),
+            table.numbers("timestamp").tolist(),
+            repeat(()) if headers is None else headers,
+            table.values("key"),
+            table.values("value"),
+            strict=False,
+        )
+
+    def row(self, index: int) -> tuple[Any, ...]:
+        return next(InputRun(self._table.slice(index, 1), self._name).rows())
+
+    def has_nulls(self, part: str) -> bool:
+        return self._table.some_null(part)
+
+    def data(self, part: str) -> list[bytes | None]:
+        return self._table.values(part)
+
+    def text(self, part: str) -> list[str | None]:
+        return self._table.text(part)
+
+    def check_text(self, part: str) -> None:
+        self._table.check_text(part)
+
+    def timestamps(self) -> list[int]:
+        numbers: list[int] = self._table.numbers("timestamp").tolist()
+        return numbers
+
+    def time_range(self) -> tuple[int, int]:
+        numbers = self._table.numbers("timestamp")
+        return int(numbers.min()), int(numbers.max())
+
+    def headers(self) -> list[Any] | None:
+        return self._table.headers()
+
+
+def input_runs(table: Table, work: StageWork) -> Iterator[InputRun]:
+    """The rows in order, split where the input changes."""
     inputs = table.numbers("input")
     if table.count == 0:
         return
-    cuts = [0, *(np.flatnonzero(np.diff(inputs)) + 1).tolist(), table.count]
-    columns: tuple[Any, ...] = (
-        table.numbers("target").tolist(),
-        table.numbers("partition").tolist(),
-        table.numbers("offset").tolist(),
-        table.numbers("timestamp").tolist(),
-        table.headers(),
-        table.values("key"),
-        table.values("value"),
-    )
-    topics = table.values("topic") if table.has("topic") else None
-    for start, end in pairwise(cuts):
-        name = work.inputs[int(inputs[start])]
-        target, partition, offset, timestamp, headers, key, value = (c and c[start:end] for c in columns)
-        topic = repeat(name.topic) if name.topic is not None or topics is None else topics[start:end]
-        yield (
-            name.node,
-            zip(
-                topic,
-                target if name.is_repartition else partition,
-                offset,
-                timestamp,
-                repeat(()) if headers is None else headers,
-                key,
-                value,
-                strict=False,
-            ),
-        )
+    changes = np.flatnonzero(np.diff(inputs)) + 1
+    if not len(changes):
+        yield InputRun(table, work.inputs[int(inputs[0])])
+        return
+    if len(changes) * SHORT_RUN > table.count:
+        yield from _short_runs(table, work, inputs, changes.tolist())
+        return
+    for start, end in pairwise([0, *changes.tolist(), table.count]):
+        yield InputRun(table.slice(start, end - start), work.inputs[int(inputs[start])])
+
+
+class _ShortRun(InputRun):
+    """Few rows of one input: converting them alone would take longer than processing them."""
+
+    def __init__(self, table: Table, name: InputName, rows: list[tuple[Any, ...]]) -> None:
+        super().__init__(table, name)
+        self.count = len(rows)
+        self._rows = rows
+
+    @property
+    def has_columns(self) -> bool:
+        return False
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._rows)
+
+
+def _short_runs(table: Table, work: StageWork, inputs: Numbers, changes: list[int]) -> Iterator[InputRun]:
+    whole = {index: list(InputRun(table, name).rows()) for index, name in work.inputs.items()}
+    for start, end in pairwise([0, *changes, table.count]):
+        index = int(inputs[start])
+        yield _ShortRun(table, work.inputs[index], whole[index][start:end])
 
 
 class BundleWriter:
@@ -148,6 +228,44 @@ class BundleWriter:
         if forwarded:
             assert origin is not None
             yield self._forwarded_bundles(outputs, forwarded, origin, marks)
+
+    def write_columns(self, outputs: OutputColumns, origin: Origin | None) -> Iterator[pa.RecordBatch]:
+        """The bundles of records that left by one output, as columns."""
+        count = len(outputs.keys)
+        if not count:
+            return
+        headers = None if outputs.headers is None else _header_column(outputs.headers)
+        if outputs.output not in self._targets:
+            yield self._finished_columns(
+                count,
+                output=self._outputs[outputs.output],
+                partition=outputs.partitions,
+                timestamp=outputs.timestamps,
+                topic=[outputs.topic] * count if outputs.output in self._dynamic else None,
+                key=outputs.keys,
+                value=outputs.values,
+                headers=headers,
+            )
+            return
+        assert origin is not None
+        assert outputs.causes is not None
+        assert outputs.partitions is not None
+        record = np.asarray(outputs.causes, np.int64)
+        number, slots = self._targets[outputs.output]
+        yield self._records_forwarded(
+            np.asarray(slots)[np.asarray(outputs.partitions)],
+            np.full(count, number),
+            _position_among_equals(record),
+            origin,
+            record,
+            {
+                "target": outputs.partitions,
+                "timestamp": outputs.timestamps,
+                "key": outputs.keys,
+                "value": outputs.values,
+                "headers": headers,
+            },
+        )
 
     def changes(self, changes: dict[str, list[StoreChange]], partition: int) -> Iterator[pa.RecordBatch]:
         """The bundles with changes of queryable stores."""
@@ -218,25 +336,31 @@ class BundleWriter:
         chosen = outputs if len(positions) == len(outputs) else [outputs[at] for at in positions]
         names, _, keys, values, timestamps, headers, partitions = zip(*chosen, strict=True)
         slots, inputs = self._addresses(names, partitions)
+        known = {
+            "target": partitions,
+            "timestamp": timestamps,
+            "key": keys,
+            "value": values,
+            "headers": _header_column(headers),
+        }
+        return self._records_forwarded(slots, inputs, nth, origin, record, known)
+
+    @staticmethod
+    def _records_forwarded(  # noqa: PLR0917
+        slots: Numbers, inputs: Numbers, nth: Numbers, origin: Origin, record: Numbers, known: dict[str, Any]
+    ) -> pa.RecordBatch:
+        """Bundles of the `nth` outputs of the records of `origin` at the indexes `record`."""
         lineage = Lineage.first(nth) if origin.lineage is None else origin.lineage.next(record, nth)
-        records = pack_rows(
-            len(positions),
-            {
-                "input": inputs,
-                "target": partitions,
-                "lane": origin.lane[record],
-                "partition": origin.partition[record],
-                "offset": origin.offset[record],
-                "timestamp": timestamps,
-                "clock": origin.clock[record],
-                "path": lineage.column(),
-                "key": keys,
-                "value": values,
-                "headers": _header_column(headers),
-            },
-            RECORD,
-        )
-        return addressed(records, slots, inputs)
+        columns = {
+            **known,
+            "input": inputs,
+            "lane": origin.lane[record],
+            "partition": origin.partition[record],
+            "offset": origin.offset[record],
+            "clock": origin.clock[record],
+            "path": lineage.column(),
+        }
+        return addressed(pack_rows(len(record), columns, RECORD), slots, inputs)
 
     def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
         """The slot and the input of each record that goes to a later stage."""
@@ -256,13 +380,52 @@ class FoldWriter:
 
     forwards = False
 
+    def __init__(self, *, counts: bool = False) -> None:
+        """With `counts` rows tell how many records of a key they stand for."""
+        self.counts = counts
+        self._copies: dict[bytes, int] = {}
+        self._latest: dict[bytes, int] = {}
+
     def write(
         self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of some outputs, all of which go to the aggregation."""
         if outputs:
             _, _, keys, values, timestamps, _, _ = zip(*outputs, strict=True)
-            yield pack_rows(len(outputs), {"key": keys, "value": values, "timestamp": timestamps}, TO_FOLD)
+            columns = {"key": keys, "value": values, "timestamp": timestamps}
+            yield self._rows(len(outputs), columns, 1)
+
+    def write_columns(self, outputs: OutputColumns) -> Iterator[pa.RecordBatch]:
+        """The same for columns."""
+        if outputs.keys:
+            columns = {"key": outputs.keys, "value": outputs.values, "timestamp": outputs.timestamps}
+            yield self._rows(len(outputs.keys), columns, 1)
+
+    def add(self, counted: Counted) -> Iterator[pa.RecordBatch]:
+        """Add counts, and return rows if there are many keys."""
+        if not self._copies:
+            self._copies, self._latest = counted.counts, counted.latest
+        else:
+            copies, latest = self._copies, self._latest
+            for key, count in counted.counts.items():
+                copies[key] = copies.get(key, 0) + count
+            for key, timestamp in counted.latest.items():
+                latest[key] = max(timestamp, latest.get(key, timestamp))
+        if len(self._copies) > COUNTED_KEYS:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all counts that were added."""
+        copies, self._copies = self._copies, {}
+        if copies:
+            times = [self._latest[key] for key in copies]
+            columns = {"key": list(copies), "value": [b""] * len(copies), "timestamp": times}
+            yield self._rows(len(copies), columns, list(copies.values()))
+
+    def _rows(self, count: int, columns: dict[str, Any], copies: Any) -> pa.RecordBatch:
+        if self.counts:
+            return pack_rows(count, {**columns, "copies": copies}, TO_COUNT)
+        return pack_rows(count, columns, TO_FOLD)
 
 
 def addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
@@ -288,6 +451,14 @@ def _causes(positions: list[int], marks: Sequence[int] | None) -> tuple[Numbers,
     record = np.searchsorted(ends, at, side="right")
     starts = np.concatenate([np.zeros(1, np.int64), ends])[record]
     return record, at - starts
+
+
+def _position_among_equals(sorted_numbers: Numbers) -> Numbers:
+    """For each of these numbers, which are in order, how many equal ones precede it."""
+    starts = np.flatnonzero(np.diff(sorted_numbers, prepend=sorted_numbers[0] - 1))
+    lengths = np.diff(np.append(starts, len(sorted_numbers)))
+    positions: Numbers = np.arange(len(sorted_numbers)) - np.repeat(starts, lengths)
+    return positions
 
 
 def _header_column(headers: Iterable[Any]) -> list[Any] | None:

@@ -75,6 +75,8 @@ class StageWork:
     """Whether state is accessed through PySpark's public classes alone, as a test of that way."""
     feeds_aggregate: bool = False
     """Whether all outputs go to a native aggregation."""
+    feeds_count: bool = False
+    """Whether that aggregation only counts records, so that rows may stand for several of them."""
     store_output: int | None = None
     """The output for the incoming changes, if they are those of a queryable store."""
 

@@ -12,10 +12,10 @@ from moldau.pipeline.cores.handlers import log_and_continue, log_and_fail
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.row_functions import RowFunction
 from moldau.pipeline.spark.native.aggregates import native_aggregate
 from moldau.pipeline.spark.native.expressions import NotNativeError
 from moldau.pipeline.spark.native.serdes import READABLE
+from moldau.pipeline.spark.native.sql.lowering import is_sql, sql_reason
 
 __all__ = ["NativeRefusalError", "aggregate_refusal", "functions_of", "node_refusal"]
 
@@ -51,12 +51,12 @@ def node_refusal(node: ir.Node, settings: TaskSettings) -> NativeRefusalError | 
 
 
 def _reason(node: ir.Node, settings: TaskSettings) -> str | None:
+    if is_sql(node):
+        return _sql_reason(node, settings)
     if not isinstance(node, _NATIVE):
         return "runs in Python only"
     if any(isinstance(function, PythonFunction) for function in functions_of(node)):
         return "calls a Python function; an expression could run inside Spark"
-    if any(isinstance(function, RowFunction) for function in functions_of(node)):
-        return "SQL over rows is evaluated by Python"
     if settings.dead_letter_topic is not None:
         return "dead letters are written by Python only"
     match node:
@@ -68,6 +68,14 @@ def _reason(node: ir.Node, settings: TaskSettings) -> str | None:
             return "the partition of each record is chosen by Python"
         case _:
             return None
+
+
+def _sql_reason(node: ir.Node, settings: TaskSettings) -> str | None:
+    if settings.dead_letter_topic is not None:
+        return "dead letters are written by Python only"
+    if isinstance(node, ir.Source) and settings.timestamps is not None:
+        return "a timestamp extractor is a Python function"
+    return sql_reason(node)
 
 
 def _source_reason(node: ir.Source, settings: TaskSettings) -> str | None:

@@ -1,9 +1,10 @@
 """Lowers a whole topology for Spark's real-time mode: expressions, and any number of native aggregations.
 
 Spark allows one operator with state in such a query, and nothing beside it. So each record becomes one row for each
-aggregation (and window) that takes it, one `groupBy` folds all of them, and each change becomes one row for each sink
-behind its aggregation. Every change is emitted, as Kafka Streams does without caching. The changes of a store that can
-be queried go to its changelog topic, from which `pipeline.runtime` reads them: no batch passes through the driver.
+aggregation (and window) that takes it and for each sink without an aggregation, one `groupBy` folds all of them or lets
+them pass, and each change becomes one row for each sink behind its aggregation. Every change is emitted, as Kafka
+Streams does without caching. The changes of a store that can be queried go to its changelog topic, from which
+`pipeline.runtime` reads them: no batch passes through the driver.
 Start at `realtime_frame`; `realtime_refusal` tells which topologies can be lowered.
 """
 
@@ -20,6 +21,8 @@ from moldau.pipeline.ir.windows import TimeWindow
 from moldau.pipeline.spark.native.aggregates import NativeAggregate, native_aggregate
 from moldau.pipeline.spark.native.checks import NativeRefusalError, node_refusal
 from moldau.pipeline.spark.native.lowering import Lowering, ToFold, exploded, folded_value, folding_columns
+from moldau.pipeline.spark.native.sql.lowering import is_sql
+from moldau.pipeline.spark.native.sql.realtime import sql_realtime_frame, sql_realtime_reason
 from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import HEADERS_DDL
 from moldau.pipeline.spark.sections import Section, changelog_topic
@@ -44,6 +47,9 @@ def realtime_aggregates(topology: Topology) -> list[ir.Aggregate]:
 
 def realtime_refusal(topology: Topology, settings: TaskSettings) -> NativeRefusalError | None:
     """Why a topology cannot run in real-time mode; None if its expressions can all be lowered."""
+    if any(map(is_sql, topology.sources)):
+        found = sql_realtime_reason(topology, settings)
+        return None if found is None else NativeRefusalError(*found)
     if topology.global_tables:
         return NativeRefusalError(topology.global_tables[0], "a global table is kept by Python only")
     aggregates = realtime_aggregates(topology)
@@ -51,7 +57,7 @@ def realtime_refusal(topology: Topology, settings: TaskSettings) -> NativeRefusa
         if isinstance(node, ir.Aggregate):
             refusal = _aggregate_refusal(node)
         else:
-            refusal = node_refusal(node, settings) or _place_refusal(node, bool(aggregates))
+            refusal = node_refusal(node, settings) or _place_refusal(node)
         if refusal is not None:
             return refusal
     return _mix_refusal(topology, aggregates)
@@ -67,18 +73,20 @@ def _aggregate_refusal(node: ir.Aggregate) -> NativeRefusalError | None:
     return None
 
 
-def _place_refusal(node: ir.Node, has_aggregates: bool) -> NativeRefusalError | None:
+def _place_refusal(node: ir.Node) -> NativeRefusalError | None:
     """Why a node cannot be where it is: before an aggregation, or behind one."""
     if _follows_aggregate(node):
         if not isinstance(node, _FOLLOWING):
             return NativeRefusalError(node, "real-time mode has one step with state, and nothing joins its changes")
-    elif isinstance(node, ir.Sink) and has_aggregates:
-        return NativeRefusalError(
-            node, "Spark runs nothing beside an aggregation in real-time mode; give this output its own application"
-        )
-    elif isinstance(node, ir.Repartition) and not has_aggregates:
-        return NativeRefusalError(node, "Spark does not know which partition Kafka would choose for a key")
+    elif isinstance(node, ir.Sink) and (repartition := _repartition_before(node)) is not None:
+        return NativeRefusalError(repartition, "Spark does not know which partition Kafka would choose for a key")
     return None
+
+
+def _repartition_before(node: ir.Node) -> ir.Node | None:
+    if isinstance(node, ir.Repartition):
+        return node
+    return next(filter(None, map(_repartition_before, ir.inputs_of(node))), None)
 
 
 def _follows_aggregate(node: ir.Node) -> bool:
@@ -92,11 +100,11 @@ def _mix_refusal(topology: Topology, aggregates: list[ir.Aggregate]) -> NativeRe
     for node in aggregates:
         if _follows_aggregate(node):
             return NativeRefusalError(node, "real-time mode has one step with state, and this would be a second")
-        if (node.window is None) != (aggregates[0].window is None):
-            return NativeRefusalError(
-                node, "windows are forgotten when they are old and keys without a window are not: one or the other"
-            )
     return None
+
+
+_Output = tuple[tuple["Column", ...], list["Column"]]
+"""The conditions under which a record leaves by an output, and its columns."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,8 @@ def realtime_frame(
     refusal = realtime_refusal(topology, settings)
     if refusal is not None:
         raise refusal
+    if any(map(is_sql, topology.sources)):
+        return sql_realtime_frame(topology, settings, outputs, reader=reader)
     numbers = {point.name: point.index for point in outputs}
     topics = {point.name: point.topic for point in outputs if point.topic is not None}
     whole = Lowering(Section(topology), settings, numbers)
@@ -131,11 +141,14 @@ def realtime_frame(
         _Folding(number, node, _fold(node), Lowering(Section(topology, node), settings, numbers))
         for number, node in enumerate(aggregates)
     ]
-    changes = _folded(rows, foldings)
+    plain = [sink for sink in topology.sinks if not _follows_aggregate(sink)]
+    passing = [output for sink in plain for output in whole.sink_outputs(sink)]
+    changes = _folded(rows, foldings, passing)
     topics |= {
         store_output(one.node.table.store): settings.internal_topic(changelog_topic(one.node)) for one in foldings
     }
-    return _with_topics(exploded(changes, list(_outputs(topology, foldings))), numbers, topics)
+    leaving = [*_outputs(topology, foldings), *_passed(foldings, passing)]
+    return _with_topics(exploded(changes, leaving), numbers, topics)
 
 
 def _fold(node: ir.Aggregate) -> NativeAggregate:
@@ -155,20 +168,29 @@ def _with_topics(rows: DataFrame, numbers: Mapping[str, int], topics: Mapping[st
 # --- one groupBy for all aggregations --------------------------------------------------------------------------
 
 
-def _folded(rows: DataFrame, foldings: list[_Folding]) -> DataFrame:
-    """The changes of all aggregations: their number, key, window and folded columns."""
+def _folded(rows: DataFrame, foldings: list[_Folding], passing: Sequence[_Output]) -> DataFrame:
+    """The changes of all aggregations: their number, key, window and folded columns; and records that pass through."""
     from pyspark.sql import functions as f
 
-    records = exploded(rows, [candidate for folding in foldings for candidate in _candidates(folding, foldings)])
+    nothing = _nothing_passes() if passing else []
+    candidates = [
+        (conditions, [*columns, *nothing])
+        for folding in foldings
+        for conditions, columns in _candidates(folding, foldings)
+    ]
+    candidates += [_passing_candidate(number, foldings, output) for number, output in enumerate(passing)]
+    records = exploded(rows, candidates)
     keys = ["number", "key", "start"]
-    if foldings[0].node.window is not None:
-        # State is forgotten by the end of the window, which for the longest windows is latest.
+    if any(folding.node.window is not None for folding in foldings):
+        # State is forgotten by the end of the window, which for the longest windows is latest. A key without a window
+        # has no end beside those that have one: Spark never finds it late, and never forgets it.
         late_ms = max([LATE_MS, *(folding.node.table.retention_ms or 0 for folding in foldings)])
         records = records.withColumn("end", f.timestamp_millis(f.col("end"))).withWatermark(
             "end", f"{late_ms} milliseconds"
         )
         keys.append("end")
     columns = [column for folding in foldings for column in folding_columns(folding.fold, folding.prefix)]
+    columns += [f.last(name).alias(name) for name in _PASSED] if passing else []
     changes = records.groupBy(*keys).agg(*columns, f.max("timestamp").alias("timestamp"))
     return changes.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
 
@@ -176,18 +198,20 @@ def _folded(rows: DataFrame, foldings: list[_Folding]) -> DataFrame:
 def _candidates(folding: _Folding, foldings: list[_Folding]) -> Iterator[tuple[tuple[Column, ...], list[Column]]]:
     """A row for each way by which a record may reach an aggregation, and for each window that it may be in."""
     node, lowering = folding.node, folding.lowering
+    is_beside_windows = any(other.node.window is not None for other in foldings)
     for flow in lowering.flows(node.input):
         record = lowering.to_fold(node, folding.fold, flow)
-        for conditions, start, end in _windows(node.window):
+        for conditions, start, end in _windows(node.window, is_beside_windows=is_beside_windows):
             columns = _record_columns(folding, foldings, record, start, end)
             yield (*record.conditions, *conditions), columns
 
 
-def _windows(window: object) -> Iterator[tuple[tuple[Column, ...], Column, Column]]:
+def _windows(window: object, *, is_beside_windows: bool) -> Iterator[tuple[tuple[Column, ...], Column, Column]]:
+    """The conditions under which a record is in a window, with the window's start and end."""
     from pyspark.sql import functions as f
 
     if not isinstance(window, TimeWindow):
-        yield (), f.lit(0).cast("bigint"), f.lit(0).cast("bigint")
+        yield (), f.lit(0).cast("bigint"), f.lit(None if is_beside_windows else 0).cast("bigint")
         return
     timestamp = f.col("timestamp")
     last = timestamp - timestamp % f.lit(window.advance_ms)
@@ -209,6 +233,53 @@ def _record_columns(
             value = record.values[number] if other is folding else f.lit(None)
             columns.append(value.cast("bigint").alias(f"{other.prefix}{number}"))
     return columns
+
+
+# --- records that go to a sink without an aggregation -----------------------------------------------------------
+
+_PASSED: Mapping[str, str] = {"passed_key": "binary", "passed_value": "binary", "passed_headers": HEADERS_DDL}
+"""Records that only pass through the `groupBy`: every one is emitted, as the last of a group of which few are kept."""
+
+_PASSAGES = 64
+
+
+def _nothing_passes() -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [f.lit(None).cast(kind).alias(name) for name, kind in _PASSED.items()]
+
+
+def _passing_candidate(number: int, foldings: list[_Folding], output: _Output) -> _Output:
+    from pyspark.sql import functions as f
+
+    conditions, (_, _, key, value, _, headers, _) = output
+    passage = f.pmod(f.hash(key), f.lit(_PASSAGES))
+    ((_, start, end),) = _windows(None, is_beside_windows=any(one.node.window is not None for one in foldings))
+    columns = [
+        f.lit(len(foldings) + number).alias("number"),
+        f.unhex(f.lpad(f.hex(passage), 2, "0")).alias("key"),
+        start.alias("start"),
+        end.alias("end"),
+        f.col("timestamp").alias("timestamp"),
+    ]
+    for folding in foldings:
+        columns += [
+            f.lit(None).cast("bigint").alias(f"{folding.prefix}{part}") for part in range(len(folding.fold.parts))
+        ]
+    passed = zip((key, value, headers), _PASSED.items(), strict=True)
+    return conditions, [*columns, *(column.cast(kind).alias(name) for column, (name, kind) in passed)]
+
+
+def _passed(foldings: list[_Folding], passing: Sequence[_Output]) -> Iterator[_Output]:
+    from pyspark.sql import functions as f
+
+    for number, (_, columns) in enumerate(passing):
+        output, topic, _, _, timestamp, _, partition = columns
+        key, value, headers = (f.col(name).alias(name.removeprefix("passed_")) for name in _PASSED)
+        yield (
+            (f.col("number") == f.lit(len(foldings) + number),),
+            [output, topic, key, value, timestamp, headers, partition],
+        )
 
 
 # --- from changes to records -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from moldau.streams import (
     LongSerde,
     Materialized,
     Produced,
+    Repartitioned,
     SessionWindows,
     SlidingWindows,
     StreamsBuilder,
@@ -53,7 +54,17 @@ def in_windows(builder: StreamsBuilder, stream: KStream) -> None:
         counts.to_stream().to(f"windows-{size}", Produced.with_(TimeWindowedSerde(TEXT, size), NUMBER))
 
 
-@pytest.mark.parametrize("build", [copied, counted, in_windows])
+def beside(builder: StreamsBuilder, stream: KStream) -> None:
+    counted(builder, stream)
+    copied(builder, stream)
+
+
+def mixed(builder: StreamsBuilder, stream: KStream) -> None:
+    counted(builder, stream)
+    in_windows(builder, stream)
+
+
+@pytest.mark.parametrize("build", [copied, counted, in_windows, beside, mixed])
 def test_expressions_and_native_aggregations_are_carried(build: Callable[[StreamsBuilder, KStream], None]) -> None:
     assert realtime_refusal(topology(build), TaskSettings()) is None
     batches = explain(topology(build), {"application.id": "a"}, {"in": 1})
@@ -68,19 +79,14 @@ def test_the_explanation_tells_what_is_other_than_in_batches() -> None:
     assert "A window takes records for at least a day after its end" in told
 
 
-def beside(builder: StreamsBuilder, stream: KStream) -> None:
+def repartitioned(builder: StreamsBuilder, stream: KStream) -> None:
     counted(builder, stream)
-    copied(builder, stream)
+    stream.repartition(Repartitioned.with_(TEXT, TEXT)).to("out", TEXTS)
 
 
 def twice(builder: StreamsBuilder, stream: KStream) -> None:
     counts = stream.group_by_key().count().to_stream()
     counts.group_by_key(Grouped.with_(TEXT, NUMBER)).reduce(aggregate + value).to_stream().to("sums", NUMBERS)
-
-
-def mixed(builder: StreamsBuilder, stream: KStream) -> None:
-    counted(builder, stream)
-    in_windows(builder, stream)
 
 
 def joined(builder: StreamsBuilder, stream: KStream) -> None:
@@ -112,9 +118,8 @@ def sliding(builder: StreamsBuilder, stream: KStream) -> None:
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (beside, "nothing beside an aggregation"),
+        (repartitioned, "Spark does not know which partition"),
         (twice, "one step with state"),
-        (mixed, "one or the other"),
         (joined, "runs in Python only"),
         (globally, "a global table is kept by Python only"),
         (in_python, "calls a Python function"),

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from moldau.formats.types import SqlType, Value
 from moldau.pipeline.cores.sql.functions.resolution import FunctionLookupError, substitute
 from moldau.pipeline.cores.sql.functions.signatures import ReturnRule, Signature, parse_signature
+from moldau.pipeline.ir.sql.libraries import FunctionLibrary
 
 __all__ = [
     "BUILTIN",
@@ -158,8 +159,10 @@ AnyFunction: TypeAlias = ScalarFunction | AggregateFunction | TableFunction
 class FunctionRegistry:
     """Functions by name."""
 
-    def __init__(self, parent: FunctionRegistry | None = None) -> None:
+    def __init__(self, parent: FunctionRegistry | None = None, library: FunctionLibrary | None = None) -> None:
+        """`library` is the text of the functions that this registry adds to its parent."""
         self._parent = parent
+        self.library = library
         self._functions: dict[str, AnyFunction] = {}
 
     # --- declaring
@@ -239,6 +242,10 @@ class FunctionRegistry:
         if found is None:
             raise FunctionLookupError(f"Can't find any functions with the name '{name}'")
         return found
+
+    def library_of(self, name: str) -> FunctionLibrary | None:
+        """The library that a function is from; None for a built-in one."""
+        return self.library if name.upper() in self._functions else None
 
     def is_aggregate(self, name: str) -> bool:
         """Whether an aggregate function has that name."""

@@ -1,4 +1,4 @@
-"""Functions of users, written in Python: decorators, and loading of the modules in a folder.
+"""Functions of users, written in Python: the decorators, and what they mean. `libraries` loads folders of modules.
 
     @udf
     def initials(name: str) -> str:
@@ -17,24 +17,19 @@
         def result(self, state: str | None) -> str | None: ...      # optional; undo likewise
 
 Types come from the annotations (see `annotations`). A function gets NULL only for parameters that allow None; otherwise
-a NULL argument gives NULL. Decorators only mark; `load_functions` declares what it finds. Start at `udf`.
+a NULL argument gives NULL. Decorators only mark; `libraries.load_functions` declares what it finds. Start at `udf`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar, cast, get_origin, get_type_hints, overload
 
 from moldau.formats.types import ArrayType, SqlType, Value
+from moldau.pipeline.cores.sql.failures import ExpressionError
 from moldau.pipeline.cores.sql.functions.annotations import allows_none, from_python, to_python, type_of_annotation
-from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.cores.sql.functions.registry import (
     BUILT_IN,
     AggregateFunction,
@@ -57,7 +52,7 @@ from moldau.pipeline.cores.sql.functions.signatures import (
     type_text,
 )
 
-__all__ = ["declare", "load_functions", "udaf", "udf", "udtf"]
+__all__ = ["MARK", "declare", "udaf", "udf", "udtf"]
 
 MARK = "__moldau_sql_function__"
 T = TypeVar("T", bound=Callable[..., Any])
@@ -260,7 +255,17 @@ def _table(function: Callable[..., Any]) -> TableOverload:
         raise FunctionLookupError(
             f"{function.__name__}: a table function returns a list of rows: annotate -> list[...]"
         )
-    implementation = _converting(function, [annotation for _, annotation in parameters], returned)
+    convert = _converting(function, [annotation for _, annotation in parameters], returned)
+    is_strict = not any(allows_none(annotation) for _, annotation in parameters)
+
+    def implementation(*arguments: Any) -> Any:
+        if is_strict and None in arguments:
+            return []
+        try:
+            return convert(*arguments)
+        except Exception as problem:  # a mistake in it costs one record, as in scalar functions
+            raise ExpressionError(f"{type(problem).__name__}: {problem}") from problem
+
     return TableOverload(_signature(parameters, rows.element), implementation)
 
 
@@ -314,44 +319,3 @@ def _finish(instance: Any, returned: Any) -> Callable[[Any], Any]:
     finish = cast("Callable[[Any], Any]", getattr(instance, "result", lambda state: state))
     after = from_python(returned)
     return finish if after is None else lambda state: after(finish(state))
-
-
-# --- loading -------------------------------------------------------------------------------------------------
-
-
-def load_functions(folder: Path, parent: FunctionRegistry = BUILTIN) -> FunctionRegistry:
-    """A registry with the functions that the modules in a folder mark, in addition to those of the parent."""
-    registry = FunctionRegistry(parent)
-    if not folder.is_dir():
-        return registry
-    for file in sorted(folder.glob("*.py")):
-        if not file.name.startswith("_"):
-            _declare_module(registry, _imported(file), file)
-    return registry
-
-
-def _imported(file: Path) -> ModuleType:
-    name = f"moldau_sql_functions_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as problem:
-        del sys.modules[name]
-        raise FunctionLookupError(
-            f"the functions in {file.name} cannot be loaded: {type(problem).__name__}: {problem}"
-        ) from problem
-    return module
-
-
-def _declare_module(registry: FunctionRegistry, module: ModuleType, file: Path) -> None:
-    for value in vars(module).values():
-        # A function that was imported from another module belongs to that one.
-        if hasattr(value, MARK) and getattr(value, "__module__", None) == module.__name__:
-            try:
-                declare(registry, value, str(file))
-            except FunctionLookupError as problem:
-                raise FunctionLookupError(f"the functions in {file.name} cannot be loaded: {problem}") from None

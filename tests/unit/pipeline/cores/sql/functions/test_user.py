@@ -8,9 +8,9 @@ import pytest
 from moldau.formats.columns import Column
 from moldau.formats.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
 from moldau.pipeline.cores.sql.functions.describing import describe, function_names
+from moldau.pipeline.cores.sql.functions.libraries import load_functions
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.cores.sql.functions.resolution import FunctionLookupError
-from moldau.pipeline.cores.sql.functions.user import load_functions
 from moldau.pipeline.cores.sql.rows import aggregation_of, compile_row, table_function_of
 from moldau.pipeline.ksql.syntax import expressions as ast
 from moldau.pipeline.ksql.syntax.parser import parse_expression

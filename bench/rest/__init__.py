@@ -1,0 +1,1 @@
+"""The REST proxy under load; `scripts/bench-rest` runs it."""

@@ -1,0 +1,1 @@
+"""Replication of partitions: what a leader knows of its followers, and how followers fetch. Start at `leading`."""

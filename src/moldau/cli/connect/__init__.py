@@ -1,0 +1,1 @@
+"""`connect-standalone`, `connect-distributed` and `moldau connect`: run Connect workers."""

@@ -1,0 +1,1 @@
+"""`moldau rest`, `kafka-rest-start` and `kafka-rest-stop`."""

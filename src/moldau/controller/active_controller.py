@@ -1,0 +1,233 @@
+"""The active controller of a cluster: what brokers and their clients ask of the one controller that leads the quorum.
+
+Decisions are those of a single node's controller, and those about several brokers (`controller.elections`,
+`controller.broker_sessions`). Each is committed before the next one is made. While another node leads, every request is
+refused with NOT_CONTROLLER. Start at `ActiveController.register`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple
+
+from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
+from moldau.controller.brokers import BrokerRegistration
+from moldau.controller.controller import Answer, Controller
+from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
+from moldau.controller.errors import RefusedError
+from moldau.controller.image import MetadataImage, PartitionImage, TopicImage
+from moldau.controller.replay import replay_records
+from moldau.controller.replicated_quorum import ReplicatedQuorum
+from moldau.core.clock import Clock
+from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import ClusterSettings
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.protocol.metadata_records import MetadataRecord, PartitionChangeRecord
+from moldau.raft.core import NotLeaderError
+
+__all__ = ["ActiveController", "ElectionResult", "IsrAnswer", "NotControllerError"]
+
+log = logging.getLogger(__name__)
+
+LONGEST_TICK_S = 0.5
+
+
+class NotControllerError(MoldauError):
+    """Another node is the active controller, or none is at the moment."""
+
+    code = ErrorCode.NOT_CONTROLLER
+
+
+class IsrAnswer(NamedTuple):
+    error: ErrorCode
+    partition: PartitionImage | None = None
+
+
+class ElectionResult(NamedTuple):
+    topic: str
+    partition: int
+    error: ErrorCode
+
+
+class ActiveController(Controller):
+    """Used on the loop of its controller. `on_claim` and `start` begin its work, `close` ends it."""
+
+    def __init__(
+        self,
+        quorum: ReplicatedQuorum,
+        config: Callable[[], BrokerConfig],
+        clock: Clock,
+        *,
+        random: Random | None = None,
+    ) -> None:
+        super().__init__(quorum, quorum.image, config, random=random)
+        self._replicated = quorum
+        self._clock = clock
+        settings = config().section(ClusterSettings)
+        self._settings = settings
+        self._sessions = BrokerSessions(
+            session_timeout_ms=settings.session_timeout_ms, may_lose_data=self._may_lose_data
+        )
+        self._watch: asyncio.Task[None] | None = None
+        self._claimed_epoch = -1
+        self._balanced_ms = clock.monotonic_ms()
+
+    def _may_lose_data(self, topic: str) -> bool:
+        image = self._replicated.image
+        for settings in (image.topic_config(topic), image.cluster_config):
+            value = settings.get("unclean.leader.election.enable")
+            if value is not None:
+                return value.strip().lower() == "true"
+        return bool(self._config().value("unclean.leader.election.enable"))
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._watch = asyncio.ensure_future(self._keep_watch())
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+
+    async def _keep_watch(self) -> None:
+        """Fence brokers that fell silent, and hand partitions back to their preferred leaders."""
+        looked_ms = self._clock.monotonic_ms()
+        while True:
+            await asyncio.sleep(min(LONGEST_TICK_S, self._settings.session_timeout_ms / 10_000))
+            now_ms = self._clock.monotonic_ms()
+            # A process that was stopped has heard nobody meanwhile: that silence is its own.
+            was_away = now_ms - looked_ms > self._settings.session_timeout_ms / 2
+            looked_ms = now_ms
+            if not self._replicated.is_active:
+                continue
+            if was_away or self._claimed_epoch != self._replicated.epoch:
+                self._begin_term(now_ms)
+            try:
+                await self._fence_silent(now_ms)
+                await self._balance(now_ms)
+            except (MoldauError, OSError) as error:
+                log.warning("brokers could not be looked after, will retry: %s", error)
+
+    def _begin_term(self, now_ms: int) -> None:
+        self._claimed_epoch = self._replicated.epoch
+        self._sessions.begin(self._replicated.image, now_ms)
+        self._balanced_ms = now_ms
+
+    async def _fence_silent(self, now_ms: int) -> None:
+        for node_id in self._sessions.expired(self._replicated.image, now_ms):
+            silence_ms = self._settings.session_timeout_ms
+            log.warning("broker %d has sent no heartbeat for %d ms and is fenced", node_id, silence_ms)
+            await self._change(lambda image, node_id=node_id: (self._fence(image, node_id), None))  # type: ignore[misc]
+
+    def _fence(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
+        """Fence a broker that was not heard of in the meantime."""
+        broker = image.brokers.get(node_id)
+        if broker is None or broker.is_fenced or self._sessions.has_session(node_id, self._clock.monotonic_ms()):
+            return []
+        return self._sessions.fence(image, node_id)
+
+    async def _balance(self, now_ms: int) -> None:
+        if not self._settings.is_rebalancing or now_ms - self._balanced_ms < self._settings.rebalance_interval_s * 1000:
+            return
+        self._balanced_ms = now_ms
+        await self._change(lambda image: (list(unbalanced(image)), None))
+
+    # --- committing -------------------------------------------------------------------------------------
+
+    async def _decide_and_commit(
+        self, decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]], validate_only: bool
+    ) -> Answer:
+        """As a single node does, but the image follows the quorum, on this node as on all others."""
+        async with self._lock:
+            if not self._replicated.is_active:
+                raise NotControllerError("this node is not the active controller")
+            if self._claimed_epoch != self._replicated.epoch:
+                self._begin_term(self._clock.monotonic_ms())
+            records, answer = decide(self._replicated.image)
+            if records and not validate_only:
+                try:
+                    await self._replicated.append(records)
+                except NotLeaderError as error:
+                    raise NotControllerError(str(error)) from error
+            self.image = self._replicated.image
+            return answer
+
+    # --- brokers ----------------------------------------------------------------------------------------
+
+    async def register(self, broker: BrokerRegistration) -> int:
+        """Register a broker; returns its epoch, raises `RefusedError`."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], int]:
+            epoch = self._replicated.append_offset
+            records, error = self._sessions.register(image, broker, epoch, self._clock.monotonic_ms())
+            if error is not ErrorCode.NONE:
+                raise RefusedError(error, f"broker {broker.node_id} cannot be registered: {error.name}")
+            return records, epoch
+
+        epoch = await self._change(decide)
+        self._sessions.registered(broker.node_id, self._clock.monotonic_ms())
+        log.info("broker %d is registered with epoch %d", broker.node_id, epoch)
+        return epoch
+
+    async def heartbeat(self, beat: Heartbeat) -> HeartbeatAnswer:
+        return await self._change(lambda image: self._sessions.heartbeat(image, beat, self._clock.monotonic_ms()))
+
+    async def alter_partitions(
+        self, node_id: int, broker_epoch: int, proposals: Sequence[tuple[TopicImage, int, IsrProposal]]
+    ) -> list[IsrAnswer]:
+        """Commit the in-sync replicas that a leader proposes; one answer for each, in order."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], list[IsrAnswer]]:
+            broker = image.brokers.get(node_id)
+            if broker is None or broker.epoch != broker_epoch:
+                raise RefusedError(ErrorCode.STALE_BROKER_EPOCH, f"broker {node_id} is registered with another epoch")
+            records: list[MetadataRecord] = []
+            answers = []
+            for asked, number, proposal in proposals:
+                topic = image.topic_by_id(asked.topic_id)
+                if topic is None or number not in topic.partitions:
+                    answers.append(IsrAnswer(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                    continue
+                decided = decide_isr(image, topic, number, proposal)
+                if isinstance(decided, ErrorCode):
+                    answers.append(IsrAnswer(decided))
+                    continue
+                records.append(decided)
+                after = replay_records(image, [decided], offset=image.offset, epoch=image.epoch).image
+                answers.append(IsrAnswer(ErrorCode.NONE, after.partition(topic.name, number)))
+            return records, answers
+
+        return await self._change(decide)
+
+    # --- elections on request ---------------------------------------------------------------------------
+
+    async def elect_leaders(self, wanted: Sequence[tuple[str, int]] | None, *, may_lose: bool) -> list[ElectionResult]:
+        """Preferred or, if records may be lost, unclean elections; `None` means every partition that needs one."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], list[ElectionResult]]:
+            records: list[MetadataRecord] = []
+            results = []
+            everything = [(one.topic, one.partition) for one, _ in image.partitions()]
+            for name, number in everything if wanted is None else wanted:
+                topic = image.topics.get(name)
+                if topic is None or number not in topic.partitions:
+                    results.append(ElectionResult(name, number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                    continue
+                decided = (
+                    elect(image, topic, number, may_lose=True) if may_lose else elect_preferred(image, topic, number)
+                )
+                if isinstance(decided, PartitionChangeRecord):
+                    records.append(decided)
+                    decided = ErrorCode.NONE
+                if wanted is not None or decided is not ErrorCode.ELECTION_NOT_NEEDED:
+                    results.append(ElectionResult(name, number, decided))
+            return records, results
+
+        return await self._change(decide)
+
+    @property
+    def quorum_is_active(self) -> bool:
+        return self._replicated.is_active

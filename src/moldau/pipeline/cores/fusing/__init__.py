@@ -1,0 +1,1 @@
+"""Chains of processors compiled to one Python loop over the columns of a batch. Start at `fused`."""

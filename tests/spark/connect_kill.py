@@ -1,0 +1,51 @@
+"""Kills one of two Connect workers at random moments, with all its processes; `scripts/connect-kill` runs it.
+
+Three connectors run all the time; each killed worker is replaced. In the end the sink must hold each record exactly
+once. Start at `main`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.integration.connect.killing import KillRun
+
+from moldau.testing import Broker
+
+ROWS_PER_ROUND = 600
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", choices=("spark", "threads"), default="spark")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="connect-kill-") as folder, Broker() as broker:
+        run = KillRun(
+            Path(folder),
+            broker.bootstrap_servers,
+            engine=options.engine,
+            seed=options.seed,
+            limit=ROWS_PER_ROUND * options.kills,
+        )
+        seconds = []
+        with run.running():
+            run.await_running(*run.workers)
+            for number in range(options.kills):
+                time.sleep(run.random.uniform(0, 3))
+                seconds.append(run.kill_one())
+                print(f"kill {number + 1}: everything runs on the other after {seconds[-1]:.1f} s", flush=True)
+                run.start_worker()
+                run.await_running(*run.workers)
+            run.check()
+    print(f"each record is there exactly once; takeovers took {min(seconds):.1f} to {max(seconds):.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
