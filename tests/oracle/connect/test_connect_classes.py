@@ -64,11 +64,20 @@ def assert_alike(ours: Any, theirs: Any, case: Any) -> None:
 def is_alike(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(is_alike(ours[key], theirs[key]) for key in ours)
+    if _are_pairs(ours) and _are_pairs(theirs):
+        # A map whose keys are no texts, in the order of Java's hash map.
+        ours, theirs = sorted(ours, key=lambda pair: pair[0]), sorted(theirs, key=lambda pair: pair[0])
     if isinstance(ours, list) and isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(is_alike, ours, theirs))
     if isinstance(ours, float) and isinstance(theirs, (int, float)) and not isinstance(theirs, bool):
         return math.isclose(ours, theirs, rel_tol=1e-6) or ours == theirs
     return type(ours) is type(theirs) and ours == theirs
+
+
+def _are_pairs(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 2 and type(one[0]) is int for one in value
+    )
 
 
 def record_json(record: SinkRecord) -> dict[str, Any]:
@@ -89,7 +98,7 @@ TRANSFORMS: list[tuple[str, dict[str, str]]] = [
     ("InsertField$Value", {"static.field": "a", "static.value": "clash"}),
     ("ReplaceField$Value", {"exclude": "a,b"}),
     ("ReplaceField$Value", {"include": "a,c,d", "renames": "a:z,c:y"}),
-    ("ReplaceField$Key", {"renames": "b:a"}),
+    ("ReplaceField$Key", {"renames": "b:z"}),
     ("MaskField$Value", {"fields": "a,b"}),
     ("MaskField$Value", {"fields": "a,b,c", "replacement": "7"}),
     ("MaskField$Key", {"fields": "c", "replacement": "hidden"}),
@@ -274,8 +283,9 @@ def test_plain_converters(oracle: ConnectOracle, name: str) -> None:
     for _ in range(ROUNDS):
         schema = drawing.schema(2)
         value = drawing.value(schema)
-        if name.endswith("StringConverter") and isinstance(value, bytes):
-            # Java prints the address of an array.
+        is_address = name.endswith("StringConverter") and isinstance(value, bytes)
+        if value is None or is_address:
+            # The envelope would put the default in place of a null; Java prints the address of an array.
             continue
         case = {"op": "write", **common, "value": as_envelope(schema, value)}
         theirs = oracle.ask(case)
@@ -308,6 +318,9 @@ LITERALS = [
 def test_literals(oracle: ConnectOracle, text: str) -> None:
     theirs = oracle.ask({"op": "parse", "text": text})
     schema, value = parse_literal(text)
+    if not theirs:
+        assert (schema, value) == (None, None)
+        return
     if "schema" in theirs or (schema is not None and schema.kind.value in ("array", "map")):
         # Arrays and maps of mixed or no elements have schemas without parts, which no envelope can show.
         assert_alike(plain(value), theirs.get("plain", theirs.get("envelope", {}).get("payload")), text)

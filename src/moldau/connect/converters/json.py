@@ -177,10 +177,10 @@ class JsonConverter(Converter):
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         if data is None:
             return None, None
-        if not data:
+        if not data and not self._has_schemas:
             # What Kafka's deserializer makes of no bytes at all: JSON's "missing", which is read as null.
             return None, None
-        given = _loads(data, topic)
+        given = _loads(data, topic) if data else None
         if self._fixed is not None:
             return self._fixed, self.read_value(self._fixed, given)
         if not self._has_schemas:

@@ -52,7 +52,8 @@ def parse_literal(text: str | None) -> SchemaAndValue:
         parser.expect_end()
     except (_NoLiteralError, RecursionError):
         return STRING, text
-    return found
+    # A text in quotes keeps them, unless it is within an array or a map.
+    return (STRING, text) if found[0] is STRING else found
 
 
 class _NoLiteralError(Exception):

@@ -94,7 +94,11 @@ class _Cast(PartTransform):
 
     def _cast_schema(self, schema: DataSchema) -> DataSchema:
         if self._whole is not None:
-            return _cast_to(schema, self._whole)
+            made = _cast_to(schema, self._whole)
+            # A logical type's name would be wrong for the new type; Kafka keeps it, and no converter can write that.
+            if schema.name is None or schema.name.startswith("org.apache.kafka.connect.data."):
+                return made
+            return replace(made, name=schema.name, version=schema.version, doc=schema.doc, parameters=schema.parameters)
         fields = [
             DataField(field.name, _cast_to(field.schema, self._casts[field.name]))
             if field.name in self._casts

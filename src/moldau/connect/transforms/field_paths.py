@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.connect.api.errors import ConfigError
-from moldau.connect.transforms.parts import field_value, get_field
+from moldau.connect.transforms.parts import field_value, get_field, require_map
 from moldau.formats.registry.data_schema import DataField, DataSchema, Kind
 
 __all__ = ["FieldPath"]
@@ -22,9 +22,9 @@ class FieldPath:
         """The field of data without schema, None if there is none."""
         found: Any = value
         for step in self.steps:
-            if not isinstance(found, Mapping):
+            if found is None:
                 return None
-            found = found.get(step)
+            found = require_map(found, "nested field access").get(step)
         return found
 
     def in_schema(self, schema: DataSchema) -> DataField | None:

@@ -37,7 +37,7 @@ class _MaskField(PartTransform):
         schema, value = self.part(record)
         if schema is None:
             given = dict(require_map(value, self.purpose))
-            given.update({name: self._masked(None, given[name]) for name in self._fields if name in given})
+            given.update({name: self._masked(None, given.get(name)) for name in self._fields})
             return self.with_part(record, None, given)
         struct = require_struct(schema, value, self.purpose)
         updated = {}

@@ -111,6 +111,8 @@ class _TimestampConverter(PartTransform):
         target = TYPES[self._type]
         if not self._field:
             return optional(target) if schema.is_optional else target
+        if schema.kind is not Kind.STRUCT:
+            raise DataError(f"a {schema.kind.value} has no field {self._field}")
         fields = [
             DataField(field.name, optional(target) if field.schema.is_optional else target)
             if field.name == self._field
@@ -143,12 +145,18 @@ class _TimestampConverter(PartTransform):
         if self._type in ("string", "unix"):
             return converted
         # Without a schema nothing else would say that the number is a moment.
-        return EPOCH + timedelta(milliseconds=converted * (DAY_MS if self._type == "Date" else 1))
+        try:
+            return EPOCH + timedelta(milliseconds=converted * (DAY_MS if self._type == "Date" else 1))
+        except OverflowError:
+            raise DataError(f"{value} is a moment beyond the years 1 to 9999, which cannot be converted here") from None
 
     def _converted(self, value: Any, source: str) -> Any:
         if value is None:
             return None
-        return self._from_ms(self._to_ms(value, source))
+        try:
+            return self._from_ms(self._to_ms(value, source))
+        except OverflowError:
+            raise DataError(f"{value} is a moment beyond the years 1 to 9999, which cannot be converted here") from None
 
     def _to_ms(self, value: Any, source: str) -> int:
         match source:
