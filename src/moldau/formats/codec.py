@@ -14,12 +14,14 @@ from moldau.core.errors import InvalidConfigError
 from moldau.formats.checks import check_columns
 from moldau.formats.columns import Column
 from moldau.formats.delimited import delimited_reader, delimited_writer
+from moldau.formats.errors import RowError
 from moldau.formats.format import RowFormat
 from moldau.formats.json_reading import json_reader
 from moldau.formats.json_writing import json_writer
 from moldau.formats.kafka_values import kafka_reader, kafka_writer
 from moldau.formats.registry.framing import RegistryCodec
 from moldau.formats.registry.protobuf_rows import plain_messages
+from moldau.formats.surrogates import without_surrogates
 from moldau.formats.types import Row
 from moldau.serdes.schema_source import SchemaSource
 
@@ -46,7 +48,15 @@ class FunctionCodec:
     read: Callable[[bytes], Row | None]
 
     def encode(self, row: Row | None) -> bytes | None:
-        return None if row is None else self.write(row)
+        if row is None:
+            return None
+        try:
+            return self.write(row)
+        except RowError:
+            cleaned = without_surrogates(row)
+            if cleaned == row:
+                raise
+            return self.write(cleaned)
 
     def decode(self, data: bytes | None) -> Row | None:
         return None if data is None else self.read(data)

@@ -22,6 +22,7 @@ import orjson
 from moldau.formats.checks import check_depth
 from moldau.formats.columns import Column
 from moldau.formats.errors import RowError
+from moldau.formats.surrogates import without_surrogates
 from moldau.formats.types import BYTES, DOUBLE, ArrayType, DecimalType, MapType, Row, SqlType, StructType
 from moldau.formats.types_within import contains
 from moldau.serdes.serde import Headers
@@ -50,7 +51,7 @@ class InternalRowCodec:
             pass
         try:
             # Functions on texts may leave half a surrogate pair, which Java writes as a question mark.
-            return orjson.dumps(_without_surrogates(self._to_json(row)))
+            return orjson.dumps(without_surrogates(self._to_json(row)))
         except (TypeError, ValueError, AttributeError) as error:
             raise RowError(f"the row cannot be kept: {error}") from None
 
@@ -159,14 +160,6 @@ def _tuple_writer(types: list[SqlType]) -> Convert:
         return values
 
     return write
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 # Reading

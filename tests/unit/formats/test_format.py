@@ -151,3 +151,13 @@ def test_a_key_without_columns_is_ignored(name: str) -> None:
     rows = codec(*key_of(name))
     assert rows.decode(b"anything") is None
     assert rows.encode(()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("JSON", b'{"V":"a?"}'), ("DELIMITED", b"a?"), ("KAFKA", b"a?"), ("PROTOBUF_NOSR", b"\n\x02a?")],
+)
+def test_half_a_surrogate_pair_is_written_as_java_does(name: str, written: bytes) -> None:
+    """`SUBSTRING` may cut through an emoji."""
+    columns = (Column("V", STRING),)
+    assert codec(row_format(name).for_value(columns), columns).encode(("a\ud83d",)) == written

@@ -17,6 +17,7 @@ from moldau.formats.json_writing import json_writer
 from moldau.formats.registry.avro_rows import avro_reader, avro_writer
 from moldau.formats.registry.protobuf_rows import framed_message_reader, framed_message_writer
 from moldau.formats.registry.schema_texts import derived_schema, inferred_columns
+from moldau.formats.surrogates import without_surrogates
 from moldau.formats.types import Row
 from moldau.schemas.avro.schema import AvroSchema
 from moldau.schemas.errors import SchemaError
@@ -53,7 +54,10 @@ class RegistryCodec:
             write = self._write
             if write is None:
                 write = self._write = self._writer()
-            return write(row)
+            try:
+                return write(row)
+            except UnicodeEncodeError:
+                return write(without_surrogates(row))
         except (SchemaError, RowError, ValueError, TypeError, AttributeError) as error:
             raise RowError(f"Unable to serialize record: {error}") from None
 
