@@ -174,7 +174,7 @@ def test_a_record_without_a_schema_stops_the_consumer_unless_skipped(
     assert (stopped.returncode, stopped.stdout) == (0, "")
     assert "Unknown magic byte!" in stopped.stderr
     skipped = terminal.run(f"{line} --max-messages 4 {url} --skip-message-on-error")
-    assert skipped.stdout == "5\n"
+    assert skipped.stdout == "5\n", skipped.stderr
     assert "Schema 999 not found" in skipped.stderr
 
 

@@ -82,7 +82,8 @@ def test_handlers_see_the_session_on_the_hot_way_and_on_the_other(monkeypatch: p
     session = Session("SASL_SSL", "10.0.0.1", 1, "10.0.0.2")
     session.principal = "User:alice"
     connection = cast("Connection", SimpleNamespace(session=session))
-    router = Router(cast("Broker", SimpleNamespace(stats=BrokerStats())), produce=produce, fetch=produce)
+    broker = cast("Broker", SimpleNamespace(stats=BrokerStats(), forwarding=None))
+    router = Router(broker, produce=produce, fetch=produce)
     monkeypatch.setitem(router._handles, ApiKey.DESCRIBE_CLUSTER, handle)
     for api_key, version, body in ((ApiKey.PRODUCE, 9, b""), (ApiKey.DESCRIBE_CLUSTER, 0, b"\0\0")):
         frame = bytearray(encode_request_header(api_key, version, 1, "c") + body)
