@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -49,6 +51,14 @@ class _OneWorkerEach(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return _scope_of(nodeid)
 
+    def remove_node(self, node: Any) -> str | None:
+        """A test that crashed its worker has failed; the worker that takes the rest does not run it again."""
+        crashed: str | None = super().remove_node(node)
+        for unit in self.workqueue.values():
+            if crashed in unit:
+                unit[crashed] = True
+        return crashed
+
 
 def _scope_of(nodeid: str) -> str:
     module = nodeid.partition("::")[0]
@@ -59,6 +69,12 @@ def _scope_of(nodeid: str) -> str:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneWorkerEach:
     return _OneWorkerEach(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """A crash shows the thread that crashed. Python may hang for ever when it shows the others, which still run."""
+    faulthandler.enable(os.dup(2), all_threads=False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
