@@ -20,6 +20,7 @@ from moldau.client.errors import UnreachableError
 __all__ = [
     "BlockingCall",
     "GivenUpError",
+    "SerialCalls",
     "close_within",
     "in_daemon_thread",
     "interruptible",
@@ -164,6 +165,26 @@ async def in_daemon_thread(call: Callable[[], Answer], *, name: str) -> Answer:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return await future
+
+
+class SerialCalls:
+    """Makes the calls of one librdkafka client from an event loop, never two at once.
+
+    A call that was abandoned goes on in its thread. Closing the client meanwhile would free what that call still uses,
+    which may end the process, so each call waits for the one before.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._in_use = threading.Lock()
+
+    async def make(self, call: Callable[[], Answer]) -> Answer:
+        """Return what a blocking call returns or raise what it raises; when cancelled, the call is abandoned."""
+        return await in_daemon_thread(lambda: self._make_alone(call), name=self._name)
+
+    def _make_alone(self, call: Callable[[], Answer]) -> Answer:
+        with self._in_use:
+            return call()
 
 
 async def join_thread(thread: threading.Thread, timeout_s: float) -> bool:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.client.waiting import in_daemon_thread
+from moldau.client.waiting import SerialCalls
 from moldau.core.ids import TopicPartition
 from moldau.ksql.cluster import KafkaCluster, arrived, assign
 from moldau.pipeline.cores.records import Headers
@@ -91,10 +91,11 @@ class TopicReading:
         self._skips_null_keys = skips_null_keys
         self._unread: set[tuple[str, int]] = set()
         self._consumer: Consumer | None = None
+        self._calls = SerialCalls("ksql-query")
 
     async def start(self) -> None:
         """Fix where reading starts: a record that is written after this returns is read."""
-        self._consumer = await asyncio.to_thread(self._open)
+        self._consumer = await self._calls.make(self._open)
 
     def _open(self) -> Consumer:
         ends = self._cluster.end_offsets(self._topics)
@@ -110,12 +111,12 @@ class TopicReading:
         assert consumer is not None
         try:
             while not self._until.is_set() and not (self._stops_at_end and not self._unread):
-                messages = await in_daemon_thread(lambda: arrived(consumer, READ_AT_ONCE, POLL_S), name="ksql-query")
+                messages = await self._calls.make(lambda: arrived(consumer, READ_AT_ONCE, POLL_S))
                 records = [self._record(message) for message in messages if not self._is_left_out(message)]
                 if records:
                     yield in_time_order(records)
         finally:
-            await asyncio.to_thread(consumer.close)
+            await self._calls.make(consumer.close)
 
     def _is_left_out(self, message: Message) -> bool:
         if message.error() is None:

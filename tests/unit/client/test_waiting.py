@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import threading
 
 import pytest
 
-from moldau.client.waiting import BlockingCall, GivenUpError, close_within, interruptible
+from moldau.client.waiting import BlockingCall, GivenUpError, SerialCalls, close_within, interruptible
 
 
 def fail() -> None:
@@ -82,3 +83,27 @@ print("still here")
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_a_client_is_closed_only_after_a_call_that_was_abandoned() -> None:
+    steps: list[str] = []
+    is_polling, may_end = threading.Event(), threading.Event()
+
+    def poll() -> None:
+        is_polling.set()
+        may_end.wait()
+        steps.append("polled")
+
+    async def abandon_and_close() -> None:
+        calls = SerialCalls("client")
+        polling = asyncio.ensure_future(calls.make(poll))
+        await asyncio.to_thread(is_polling.wait)
+        polling.cancel()
+        closing = asyncio.ensure_future(calls.make(lambda: steps.append("closed")))
+        await asyncio.wait((polling,))
+        assert not closing.done()
+        may_end.set()
+        await closing
+
+    asyncio.run(abandon_and_close())
+    assert steps == ["polled", "closed"]

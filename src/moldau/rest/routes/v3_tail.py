@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any
 
-from moldau.client.waiting import in_daemon_thread
+from moldau.client.waiting import SerialCalls, in_daemon_thread
 from moldau.core.ids import TopicPartition
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, text
@@ -88,16 +88,17 @@ class Tail(V3Resource):
     async def _events(self, reader: Reader) -> AsyncGenerator[Event, None]:
         self.proxy.tails += 1
         positions: dict[int, int] = {}
+        calls = SerialCalls("rest-tail")
         try:
             while True:
-                found = await in_daemon_thread(lambda: self._read(reader), name="rest-tail")
+                found = await calls.make(lambda: self._read(reader))
                 for partition, offset, document in found:
                     positions[partition] = offset + 1
                     place = ",".join(f"{number}:{following}" for number, following in sorted(positions.items()))
                     yield Event(document, id=place)
         finally:
             self.proxy.tails -= 1
-            await in_daemon_thread(reader.close, name="rest-tail")
+            await calls.make(reader.close)
 
     def _read(self, reader: Reader) -> list[tuple[int, int, str]]:
         return [
