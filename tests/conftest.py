@@ -93,6 +93,15 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
+def moldau_broker() -> Iterator[Broker]:
+    """What users get is one broker for all; here each module has its own, so that topics may share names."""
+    from moldau.testing import Broker
+
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def registry(broker: Broker) -> Iterator[SchemaRegistry]:
     """A registry on the module's own broker, in the topic that registries take by default."""
     from moldau.testing import SchemaRegistry

@@ -82,6 +82,8 @@ def report_to(logger: logging.Logger) -> Report:
     """The one `Report` of a logger: clients that share it log a broker's outage once."""
 
     def report(level: str, text: str) -> None:
-        logger.log(logging.ERROR if level == "ERROR" else logging.WARNING, "%s", text)
+        # Another writer has taken over, which is how a leader changes; the service is told by its next write.
+        is_takeover = "fenced by" in text
+        logger.log(logging.ERROR if level == "ERROR" and not is_takeover else logging.WARNING, "%s", text)
 
     return report
