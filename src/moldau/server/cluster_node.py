@@ -30,7 +30,16 @@ from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.directories.meta_properties import load_meta_properties
 from moldau.net.limits import Limits
 from moldau.net.server import Server
+from moldau.server.cluster_finder import (
+    ClusterFinder,
+    FoundCluster,
+    forget_leading,
+    led_itself,
+    other_cluster,
+    own_metadata,
+)
 from moldau.server.cluster_part import ClusterPart, check_cluster_settings
+from moldau.server.controller_voters import configured_voters
 from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, all_directories, log_directories, metadata_directory
 from moldau.server.listeners import listen
@@ -64,6 +73,7 @@ class _ClusterMetadata:
 
 
 class ClusterNode(Node):
+    _finder: ClusterFinder | None = None
     _part: ClusterPart | None = None
     _channel: ControllerChannel | None = None
     _lifecycle: BrokerLifecycle | None = None
@@ -78,12 +88,23 @@ class ClusterNode(Node):
         self._image_arrived = asyncio.Event()
         config = self._config
         check_cluster_settings(config)
-        _check_formatted(self._files, all_directories(config))
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
+        found = await self._find_cluster()
+        if found is None or not self._may_format:
+            _check_formatted(self._files, all_directories(config))
         logs.lock()
-        identities = adopt(self._files, all_directories(config), config.node_id, may_format=self._may_format)
+        identities = adopt(
+            self._files,
+            all_directories(config),
+            config.node_id,
+            may_format=self._may_format,
+            cluster_id=None if found is None else found.cluster_id,
+        )
+        if found is not None:
+            config = self._config = found.known_to(config)
+            await self._join(found, identities[metadata_directory(config)].cluster_id)
         part = self._part = ClusterPart(
             config,
             identities[metadata_directory(config)],
@@ -123,6 +144,31 @@ class ClusterNode(Node):
         await lifecycle.unfence()
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
+
+    async def _find_cluster(self) -> FoundCluster | None:
+        """The cluster of a broker alone; `None` if the settings say all that it has to know."""
+        config = self._config
+        is_controller = "controller" in config.section(NodeSettings).roles
+        knows_all = bool(len(configured_voters(config))) and not led_itself(config, self._files)
+        if is_controller or knows_all:
+            return None
+        self._finder = ClusterFinder(config, self._clock)
+        return await self._finder.find()
+
+    async def _join(self, found: FoundCluster, cluster_id: str) -> None:
+        """Hand over the metadata that this broker has itself, if it had no cluster or its cluster has forgotten it."""
+        config, files, finder = self._config, self._files, self._finder
+        assert finder is not None, "not looked for"
+        has_led = led_itself(config, files)
+        if has_led or cluster_id != found.cluster_id:
+            own = await self._loop.run_in_executor(None, own_metadata, config, files, self._clock, cluster_id)
+            if own is not None:
+                await finder.hand_over(own)
+            elif cluster_id != found.cluster_id:
+                raise other_cluster(cluster_id, finder.servers)
+            if has_led:
+                forget_leading(config, files)
+        finder.close()
 
     def _new_lifecycle(
         self, part: ClusterPart, channel: ControllerChannel, controller: ForwardingController
@@ -198,10 +244,14 @@ class ClusterNode(Node):
     # --- stopping ---------------------------------------------------------------------------------------
 
     def give_up_start(self) -> None:
+        if self._finder is not None:
+            self._finder.give_up()
         if self._lifecycle is not None:
             self._lifecycle.give_up()
 
     async def _leave_cluster(self) -> None:
+        if self._finder is not None:
+            self._finder.close()
         if self._lifecycle is not None:
             is_controlled = bool(self._config.value("controlled.shutdown.enable"))
             await self._lifecycle.shut_down(is_controlled=is_controlled)

@@ -5,6 +5,7 @@ Shared by the handlers of Metadata, DescribeTopicPartitions and DescribeCluster.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -58,14 +59,15 @@ def reachable_brokers(
     """Return the brokers that have the caller's listener, with their address on it.
 
     A listener without an advertised host is advertised under the address by which the caller reached this broker, which
-    works through loopback and through the network.
+    works through loopback and through the network. The same holds for other brokers of this machine: each must tell
+    the same addresses, or clients would leave a connection with every answer.
     """
     name = call.listener_name
     own = this_broker.listeners.get(name)
-    is_as_reached = own is not None and not own.advertised_host
+    here = socket.gethostname() if own is not None and not own.advertised_host else None
     return [
         (one, one.endpoints[name]._replace(host=call.local_host))
-        if is_as_reached and one.node_id == this_broker.node_id
+        if here is not None and (one.node_id == this_broker.node_id or one.endpoints[name].host == here)
         else (one, one.endpoints[name])
         for one in brokers
         if name in one.endpoints
