@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 60_000
 POLL_S = 0.05
-ATTEMPT_S = 8.0
+FIRST_ATTEMPT_S = 3.0
 Answer = TypeVar("Answer")
 
 
@@ -342,16 +342,17 @@ class Admin:
     def _repeated(self, ask: Callable[[float], Answer]) -> Answer:
         """Ask until a broker answers: librdkafka gives a request up when its one broker is lost, or waits for that
         broker until the request's time is up. Only for questions, which change nothing."""
-        deadline = time.monotonic() + self.timeout_s
+        deadline, attempt_s = time.monotonic() + self.timeout_s, FIRST_ATTEMPT_S
         while True:
             left = max(0.1, deadline - time.monotonic())
             try:
-                return ask(min(left, ATTEMPT_S))
+                return ask(min(left, attempt_s))
             except UnreachableError:
                 if time.monotonic() + POLL_S >= deadline:
                     raise
-            self._serve()
+            attempt_s *= 2
             time.sleep(POLL_S)
+            self._metadata()  # says anew which broker to ask
 
     def _call(self, request: Callable[..., Any], argument: Any, timeout_s: float | None = None) -> Any:
         from confluent_kafka import KafkaException

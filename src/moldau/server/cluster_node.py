@@ -24,7 +24,7 @@ from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
-from moldau.core.config.sections import NodeSettings, ReplicationSettings
+from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
 from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.directories.meta_properties import load_meta_properties
@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 __all__ = ["ClusterNode"]
 
 _logger = logging.getLogger("moldau.server.KafkaServer")
+
+
+SPARE_MS = 3_000
 
 
 @dataclass(slots=True)
@@ -142,6 +145,8 @@ class ClusterNode(Node):
         self._start_watchdog(source)
         self._attach_metrics(broker, server, source)
         await lifecycle.unfence()
+        # Whoever asks now is told of this broker by itself too.
+        await controller.wait_for(lambda image: image.is_alive(config.node_id))
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
 
@@ -174,13 +179,15 @@ class ClusterNode(Node):
         self, part: ClusterPart, channel: ControllerChannel, controller: ForwardingController
     ) -> BrokerLifecycle:
         settings = self._config.section(NodeSettings)
+        # An earlier run of this broker that was killed has a session until it ends by itself.
+        session_ms = self._config.section(ClusterSettings).session_timeout_ms
         return BrokerLifecycle(
             self._config.node_id,
             part.cluster_id,
             channel,
             applied_offset=lambda: -1 if self.broker is None else controller.image.offset,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            registration_timeout_ms=settings.registration_timeout_ms,
+            registration_timeout_ms=max(settings.registration_timeout_ms, session_ms + SPARE_MS),
         )
 
     async def _catch_up(self, part: ClusterPart, broker_epoch: int) -> None:

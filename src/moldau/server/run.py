@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.core.config import BrokerConfig
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moldau.server.controller_node import ControllerNode
     from moldau.server.node import Node
 
-__all__ = ["check", "new_node", "run", "stop_at_once"]
+__all__ = ["check", "node_class", "run", "stop_at_once"]
 
 _logger = logging.getLogger("moldau.server")
 
@@ -66,21 +66,23 @@ def stop_at_once(error: BaseException) -> None:
     os._exit(1)
 
 
-def new_node(
-    config: BrokerConfig, *, may_format: bool, on_fatal: Callable[[BaseException], None]
-) -> Node | ControllerNode:
-    """The kind of node that the settings ask for."""
-    if config.section(NodeSettings).roles == ["controller"]:
-        from moldau.server.controller_node import ControllerNode
-
-        return ControllerNode(config, may_format=may_format, on_fatal=on_fatal)
+def node_class(config: BrokerConfig) -> type[Node]:
+    """The kind of broker that the settings ask for; imported here, because no process needs every kind."""
     if config.is_in_cluster:
         from moldau.server.cluster_node import ClusterNode
 
-        return ClusterNode(config, may_format=may_format, on_fatal=on_fatal)
+        return ClusterNode
     from moldau.server.node import Node
 
-    return Node(config, may_format=may_format, on_fatal=on_fatal)
+    return Node
+
+
+def _new_node(config: BrokerConfig, *, may_format: bool) -> Node | ControllerNode:
+    if config.section(NodeSettings).roles == ["controller"]:
+        from moldau.server.controller_node import ControllerNode
+
+        return ControllerNode(config, may_format=may_format, on_fatal=stop_at_once)
+    return node_class(config)(config, may_format=may_format, on_fatal=stop_at_once)
 
 
 async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
@@ -93,7 +95,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         if not stop.done():
             stop.set_result(0)
 
-    node = new_node(config, may_format=may_format, on_fatal=stop_at_once)
+    node = _new_node(config, may_format=may_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request_stop, number.name)
     try:

@@ -1,6 +1,6 @@
 """A `zookeeper.properties` file: what it says about the controller that runs in ZooKeeper's place.
 
-`dataDir`, `clientPort`, `clientPortAddress`, `maxClientCnxns` and the `server.N` lines have ZooKeeper's meaning; keys
+`dataDir`, `clientPort`, `clientPortAddress`, `maxClientCnxns` and the lines of servers have ZooKeeper's meaning; keys
 of Kafka's controllers may stand there too, and other keys of ZooKeeper have no effect. Start at `ZooKeeperFile.of`.
 """
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
 from moldau.core.acls import ResourceType, operations_bitfield
-from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 
 __all__ = [
@@ -21,7 +20,7 @@ __all__ = [
     "NOT_ASKED",
     "TOPIC_OPERATIONS",
     "PartitionView",
-    "any_alive_broker",
+    "alive_broker",
     "partition_view",
     "reachable_brokers",
 ]
@@ -74,7 +73,9 @@ def reachable_brokers(
     ]
 
 
-def any_alive_broker(image: MetadataImage) -> int:
-    """The controller id for clients: any live broker, since all forward admin requests."""
-    alive = image.alive_brokers()
-    return CHANCE.choice(alive).node_id if alive else -1
+def alive_broker(image: MetadataImage, own_id: int) -> int:
+    """The controller id for clients: a live broker, since all forward admin requests, and this one if it can be: the
+    client has reached it."""
+    if image.is_alive(own_id):
+        return own_id
+    return next((one.node_id for one in image.alive_brokers()), -1)
