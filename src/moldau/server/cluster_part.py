@@ -8,11 +8,12 @@ become the image here. Start at `ClusterPart.start`.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from moldau.controller.active_controller import ActiveController
 from moldau.controller.cluster_apis import ClusterApis
@@ -69,6 +70,8 @@ _HANDLERS = {
     ApiKey.DELETE_TOPICS: "api_20_delete_topics",
     ApiKey.ALTER_CONFIGS: "api_33_alter_configs",
     ApiKey.CREATE_PARTITIONS: "api_37_create_partitions",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "api_45_alter_partition_reassignments",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "api_46_list_partition_reassignments",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "api_44_incremental_alter_configs",
 }
 """The handlers of a broker that need nothing but its controller, its metadata and its settings."""
@@ -211,8 +214,8 @@ class ClusterPart:
         session = Session("", host, 0, "")
         call = RequestContext(header.api_key, header.api_version, header.correlation_id, header.client_id, session)
         view = cast("Broker", _ControllerView(self.active, self._config))
-        handled: Awaitable[Message] = module.handle(request, call, view)
-        return handled
+        handled: Any = module.handle(request, call, view)
+        return handled if inspect.isawaitable(handled) else _now(handled)
 
     def _on_claim(self, epoch: int) -> None:
         """The active controller of an empty cluster writes its first records."""
