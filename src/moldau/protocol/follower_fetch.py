@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from moldau.protocol.api import MalformedRequestError, MalformedResponseError
-from moldau.protocol.fetch import FetchPartition, FetchRequest
+from moldau.protocol.fetch import FetchRequest
 from moldau.protocol.hot_fields import MAX_ELEMENTS, after_tags, compact_array_length, encode_uvarint, uvarint
 
 __all__ = ["FollowerFetchResponse", "LeaderAnswer", "decode_follower_fetch", "encode_follower_fetch"]

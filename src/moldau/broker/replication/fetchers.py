@@ -1,9 +1,9 @@
 """Followers: one task for each broker that leads partitions of which this broker has a replica.
 
 A task asks for all of them in one Fetch, appends what comes with the leader's offsets and epochs, and asks again; the
-next fetch is the acknowledgement. Where the logs differ it truncates first (`replication.following`). Requests name only
-what changed (`replication.follower_session`), and leaders wait for data on their side, so an idle cluster costs two
-small requests a second and broker pair. Start at `Fetchers.follow`.
+next fetch is the acknowledgement. Where the logs differ it truncates first (`replication.following`). Requests name
+only what changed (`replication.follower_session`), and leaders wait for data on their side, so an idle cluster costs
+two small requests a second and broker pair. Start at `Fetchers.follow`.
 """
 
 from __future__ import annotations
