@@ -47,6 +47,10 @@ class Platform:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
+    def get(self, service: str, path: str) -> Any:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[service]}{path}", timeout=60) as answer:
+            return json.load(answer)
+
     def total(self) -> int | None:
         """What a pull query says of the one key."""
         answer = self.post("ksql", "/query", {"ksql": "SELECT total FROM totals WHERE id = 1;"})
@@ -87,6 +91,7 @@ def test_connect_and_ksql_share_one_spark_which_may_be_killed(platform: Platform
     properties = {"auto.offset.reset": "earliest"}
     platform.post("ksql", "/ksql", {"ksql": statements, "streamsProperties": properties})
     until(lambda: platform.total() == 12)
+    _check_the_graph(platform, tmp_path)
 
     engine = EngineFiles(platform.folder / "engine").find()
     assert engine is not None
@@ -98,3 +103,30 @@ def test_connect_and_ksql_share_one_spark_which_may_be_killed(platform: Platform
     stopped = platform.moldau("down")
     assert stopped.returncode == 0, stopped.stderr
     assert not EngineFiles(platform.folder / "engine").is_held()
+
+
+def _check_the_graph(platform: Platform, folder: Path) -> None:
+    """From a file over a connector, a query and another connector to a file: one graph, and progress of each."""
+    sink = {
+        "connector.class": "FileStreamSink",
+        "file": str(folder / "totals.txt"),
+        "topics": "TOTALS",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    platform.post("connect", "/connectors", {"name": "totals", "config": sink})
+    shown = json.loads(platform.moldau("topology", "-o", "json").stdout)
+    reached, added = set[str](), {"connector:orders"}
+    while added - reached:
+        reached |= added
+        added = {edge["to"] for edge in shown["edges"] if edge["kind"] == "flow" and edge["from"] in reached}
+    assert {"topic:orders", "topic:TOTALS", "connector:totals"} <= reached
+    assert platform.moldau("topology").stdout.startswith("flowchart TD")
+
+    (query,) = platform.get("ksql", "/progress")["pipelines"]
+    assert (query["kind"], query["state"]) == ("query", "RUNNING")
+    assert query["metrics"]["records-in-total"] >= 2  # offsets are counted, and markers of transactions have one too
+    assert query["batches"]
+    assert query["lag"] == {"orders-0": 0}
+    until(lambda: (folder / "totals.txt").exists() and platform.get("connect", "/progress/totals")["lag"] != {})
+    source = platform.get("connect", "/progress/orders")
+    assert (source["state"], source["tasks"][0]["metrics"]["source-record-write-total"]) == ("RUNNING", 2)

@@ -109,8 +109,11 @@ class Supervisor:
                     service.stop(now_s)
                 service.enforce_stop(now_s)
             else:
-                needs = [self._services[need] for need in SERVICES[name].needs if need in self._services]
-                service.step(now_s, are_needs_running=all(need.state.phase is Phase.RUNNING for need in needs))
+                service.step(now_s, are_needs_running=self._may_start(name))
+
+    def _may_start(self, name: str) -> bool:
+        needs = [self._services[need] for need in SERVICES[name].needs if need in self._services]
+        return SERVICES[name].starts_at_once or all(need.state.phase is Phase.RUNNING for need in needs)
 
     def _dependents_of(self, name: str) -> list[str]:
         return [other for other in self._services if name in SERVICES[other].needs]
