@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.broker.data.cold_reads import is_page_resident
 from moldau.broker.data.fetch_session import Wanted
-from moldau.broker.leaders import leader_error
+from moldau.broker.leaders import leader_error, missing_error
 from moldau.broker.partition import Partition, Topic
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchPartition, FetchRequest
@@ -108,7 +108,7 @@ class Reader:
     def _missing_partition(self, topic: Topic | None, wanted: FetchPartition) -> Fetched:
         if topic is None and self._version >= FIRST_WITH_TOPIC_IDS:
             return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_ID)
-        return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return FetchedPartition(wanted.partition, missing_error(topic, wanted.partition))
 
     def _read_partition(self, partition: Partition, wanted: FetchPartition, left: int, *, is_first: bool) -> Fetched:
         partition_log = partition.log
