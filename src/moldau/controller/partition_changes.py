@@ -108,8 +108,9 @@ class PartitionDraft:
             return
         if self.leader != NO_LEADER:
             self._last_known = ()
-        elif not self.isr and not self._last_known and self.now.leader != NO_LEADER:
-            self._last_known = (self.now.leader,)
+        elif not self.isr and not self._last_known:
+            # A partition may have lost its leader before the cluster kept eligible ones.
+            self._last_known = (self.now.leader,) if self.now.leader != NO_LEADER else self.now.isr[:1]
 
     # --- election ---------------------------------------------------------------------------------------
 

@@ -132,6 +132,16 @@ def test_the_last_leader_does_not_lead_from_an_empty_disk() -> None:
     assert cluster.partition.leader == -1
 
 
+def test_a_partition_that_was_without_a_leader_before_the_feature_remembers_who_was_in_sync() -> None:
+    cluster = Cluster()
+    cluster.commit([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=0)])
+    for one in (1, 2, 3):
+        cluster.kill(one)
+    cluster.commit([FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1)])
+    cluster.come_back(3, is_orderly=False)
+    assert (cluster.partition.leader, cluster.partition.leader_recovery_state) == (3, 1)
+
+
 def test_enough_replicas_in_sync_clear_the_eligible_ones() -> None:
     cluster = Cluster(min_isr=1)
     cluster.kill(1)
