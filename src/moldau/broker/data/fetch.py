@@ -20,6 +20,7 @@ from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchP
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
+    from moldau.broker.replication.closest import ReplicaSelector
     from moldau.log.partition_log import LogSlice, PartitionLog
 
 __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
@@ -27,6 +28,7 @@ __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
 log = logging.getLogger(__name__)
 
 FIRST_WITH_ZSTD = 10
+FIRST_WITH_RACKS = 11
 
 Fetched: TypeAlias = "FetchedPartition[LogSlice]"
 
@@ -47,7 +49,7 @@ class ReadResult:
 class Reader:
     """Reads the partitions of one request, possibly several times."""
 
-    __slots__ = ("_max_bytes", "_request", "_targets", "_topics", "_version", "wanted")
+    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_topics", "_version", "wanted")
 
     def __init__(
         self,
@@ -56,8 +58,12 @@ class Reader:
         wanted: Sequence[Wanted],
         topics: dict[bytes, Topic],
         max_bytes: int,
+        *,
+        selector: ReplicaSelector | None = None,
     ) -> None:
+        """`selector` may send a consumer to a closer replica."""
         self._request = request
+        self._selector = selector
         self._version = version
         self._max_bytes = max_bytes
         self._topics = topics
@@ -94,7 +100,8 @@ class Reader:
                 continue
             partition_log = partition.log
             is_quiet = (
-                partition.fetchable_end(request.isolation_level, replica_id) <= wanted.fetch_offset
+                fetched.preferred_read_replica < 0
+                and partition.fetchable_end(request.isolation_level, replica_id) <= wanted.fetch_offset
                 and partition_log.high_watermark == fetched.high_watermark
                 and partition_log.last_stable_offset == fetched.last_stable_offset
                 and partition_log.log_start_offset == fetched.log_start_offset
@@ -142,7 +149,7 @@ class Reader:
             left -= length
             result.size += length
             result.fetched.append(fetched)
-            if fetched.error_code or fetched.diverging_epoch is not None:
+            if fetched.error_code or fetched.diverging_epoch is not None or fetched.preferred_read_replica >= 0:
                 result.has_to_answer = True
         return result
 
@@ -164,6 +171,10 @@ class Reader:
             partition_log.last_stable_offset,
             partition_log.log_start_offset,
         )
+        if self._selector is not None and partition.is_leader:
+            fetched.preferred_read_replica = self._selector.choose(partition, wanted.fetch_offset)
+            if fetched.preferred_read_replica >= 0:
+                return fetched
         upper_bound = partition.fetchable_end(request.isolation_level, request.replica_id)
         try:
             if wanted.last_fetched_epoch >= 0:
@@ -184,8 +195,10 @@ class Reader:
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Return an error if this request cannot read this partition, else `None`."""
-        code = leader_error(partition, wanted.current_leader_epoch)
         replica_id = self._request.replica_id
+        # Consumers that know of closer replicas may read from a follower, up to its high watermark.
+        is_anyone_asked = replica_id < 0 and self._version >= FIRST_WITH_RACKS
+        code = leader_error(partition, wanted.current_leader_epoch, is_follower_enough=is_anyone_asked)
         if code is None and replica_id >= 0 and replica_id not in partition.replicas:
             # Its metadata is ahead of ours: it asks again when ours has arrived.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH
