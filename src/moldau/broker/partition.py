@@ -88,6 +88,7 @@ class Topic:
         "is_internal",
         "name",
         "name_bytes",
+        "partition_count",
         "partitions",
         "replies",
         "rules",
@@ -103,6 +104,9 @@ class Topic:
         self.id_bytes = topic_id.bytes
         self.is_internal = name in INTERNAL_TOPICS
         self.partitions: dict[int, Partition] = {}
+        """Those with a replica on this broker."""
+        self.partition_count = 0
+        """How many there are in the cluster."""
         self.stats = TopicStats()
         self.config = config
         self.rules = BatchRules.of(config)
@@ -267,8 +271,9 @@ class Partition:
             self.on_watermark()
 
     def leave(self) -> None:
-        """Stop appends because the topic is deleted, and wake all waiting requests."""
+        """Stop appends because this broker has no replica any more, and wake all waiting requests."""
         self.is_leader = False
+        self.replicas = ()
         self.leading = None
         self.settle()
         self.on_watermark()

@@ -320,6 +320,9 @@ class _Endpoints:
                 return await self._forward(call, elsewhere.url)
             except ForwardingFailedError:
                 stream = await self._ksql.open_query(request)
+        if isinstance(stream, RowStream) and stream.is_short:
+            pieces = [piece async for piece in encode_stream(stream, media_type)]
+            return Answer(content=b"".join(pieces), media_type=media_type)
         return self._stream_answer(stream, media_type)
 
     @staticmethod

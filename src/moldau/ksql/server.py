@@ -220,7 +220,7 @@ class KsqlServer:
             self.copies.forget(topic)
         for topic in wanted.keys() - self.copies.followed:
             source = wanted[topic]
-            self.copies.follow(topic, source.partitions, _window_bytes(source))
+            self.copies.follow(topic, source.partitions, _window_bytes(source), source.window_retention_ms)
 
     async def append(self, command: Command) -> tuple[int, Document]:
         """Write a command and wait until it is applied; its offset, and what became of it."""

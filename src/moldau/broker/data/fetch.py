@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.broker.data.cold_reads import is_page_resident
 from moldau.broker.data.fetch_session import Wanted
-from moldau.broker.leaders import leader_error
+from moldau.broker.leaders import leader_error, missing_error
 from moldau.broker.partition import Partition, Topic
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchPartition, FetchRequest
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
+    from moldau.broker.replication.closest import ReplicaSelector
     from moldau.log.partition_log import LogSlice, PartitionLog
 
 __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
@@ -27,6 +28,7 @@ __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
 log = logging.getLogger(__name__)
 
 FIRST_WITH_ZSTD = 10
+FIRST_WITH_RACKS = 11
 
 Fetched: TypeAlias = "FetchedPartition[LogSlice]"
 
@@ -47,7 +49,7 @@ class ReadResult:
 class Reader:
     """Reads the partitions of one request, possibly several times."""
 
-    __slots__ = ("_max_bytes", "_request", "_targets", "_version", "wanted")
+    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_version", "wanted")
 
     def __init__(
         self,
@@ -56,8 +58,12 @@ class Reader:
         wanted: Sequence[Wanted],
         topics: dict[bytes, Topic],
         max_bytes: int,
+        *,
+        selector: ReplicaSelector | None = None,
     ) -> None:
+        """`selector` may send a consumer to a closer replica."""
         self._request = request
+        self._selector = selector
         self._version = version
         self._max_bytes = max_bytes
         self.wanted = wanted
@@ -101,14 +107,14 @@ class Reader:
             left -= length
             result.size += length
             result.fetched.append(fetched)
-            if fetched.error_code or fetched.diverging_epoch is not None:
+            if fetched.error_code or fetched.diverging_epoch is not None or fetched.preferred_read_replica >= 0:
                 result.has_to_answer = True
         return result
 
     def _missing_partition(self, topic: Topic | None, wanted: FetchPartition) -> Fetched:
         if topic is None and self._version >= FIRST_WITH_TOPIC_IDS:
             return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_ID)
-        return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return FetchedPartition(wanted.partition, missing_error(topic, wanted.partition))
 
     def _read_partition(self, partition: Partition, wanted: FetchPartition, left: int, *, is_first: bool) -> Fetched:
         partition_log = partition.log
@@ -123,6 +129,10 @@ class Reader:
             partition_log.last_stable_offset,
             partition_log.log_start_offset,
         )
+        if self._selector is not None and partition.is_leader:
+            fetched.preferred_read_replica = self._selector.choose(partition, wanted.fetch_offset)
+            if fetched.preferred_read_replica >= 0:
+                return fetched
         upper_bound = partition.fetchable_end(request.isolation_level, request.replica_id)
         try:
             if wanted.last_fetched_epoch >= 0:
@@ -143,8 +153,10 @@ class Reader:
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Return an error if this request cannot read this partition, else `None`."""
-        code = leader_error(partition, wanted.current_leader_epoch)
         replica_id = self._request.replica_id
+        # Consumers that know of closer replicas may read from a follower, up to its high watermark.
+        is_anyone_asked = replica_id < 0 and self._version >= FIRST_WITH_RACKS
+        code = leader_error(partition, wanted.current_leader_epoch, is_follower_enough=is_anyone_asked)
         if code is None and replica_id >= 0 and replica_id not in partition.replicas:
             # Its metadata is ahead of ours: it asks again when ours has arrived.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -22,6 +22,7 @@ from moldau.broker.data.fetch_session import FetchContext, FetchSessions, Sessio
 from moldau.broker.data.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.partition import Partition
+from moldau.broker.replication.closest import RACK_AWARE, ReplicaSelector
 from moldau.core.config.sections import FetchSettings
 from moldau.net.replies import FileReply, Handled, ReplySlot
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchRequest, decode_fetch_request, encode_fetch_response
@@ -111,7 +112,11 @@ class FetchHandler:
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
         if request.replica_id >= 0:
             note_follower(self._broker, request, context.wanted, by_key)
-        call.reader = Reader(request, version, context.wanted, by_key, max_bytes)
+        settings = self._broker.config.section(FetchSettings)
+        selector = None
+        if request.rack_id and settings.replica_selector in RACK_AWARE and request.replica_id < 0:
+            selector = ReplicaSelector(self._broker, request.rack_id)
+        call.reader = Reader(request, version, context.wanted, by_key, max_bytes, selector=selector)
         if not call.reader.is_lookup_cheap():
             return self._read_in_thread(call)
         return self._answer_or_wait(call, call.reader.read())

@@ -338,5 +338,6 @@ class LeaderFetcher:
 
 
 def _follows(partition: Partition, leader_epoch: int) -> bool:
-    """Whether this broker still follows in the epoch in which it asked."""
-    return not partition.is_leader and partition.leader_epoch == leader_epoch and partition.offline_error is None
+    """Whether this broker still has a replica, and follows in the epoch in which it asked."""
+    is_follower = bool(partition.replicas) and not partition.is_leader
+    return is_follower and partition.leader_epoch == leader_epoch and partition.offline_error is None
