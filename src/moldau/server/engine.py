@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +30,8 @@ from moldau.server.services import Service, run_services
 
 __all__ = ["main"]
 
+logger = logging.getLogger("moldau.engine")
+
 
 class _ConnectService:
     """The carriers' channel; when it stops, the carriers end first."""
@@ -44,6 +48,24 @@ class _ConnectService:
         await self._channel.stop()
 
 
+class _SparkStart:
+    """Stops first: an engine that is asked to end while Spark is starting does not wait until it has started.
+
+    No pipeline runs by then. Spark's Java process ends with this one; the next start removes its temporary files.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None:
+        if self._engine.is_starting:
+            logger.info("engine stopped while Spark was starting")
+            logging.shutdown()
+            os._exit(0)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM; returns the exit status."""
     options = options_of(arguments)
@@ -57,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         channel = CarrierChannel(board, engine.settings.get("spark.driver.host", "127.0.0.1"))
         carriers = SparkCarriers(engine, board, channel)
         host = PipelineHost({KSQL: KsqlBuilder(engine), CONNECT: ConnectBuilder(board, carriers)})
-        return [_ConnectService(channel, carriers), EngineService(options.folder, host)]
+        return [_ConnectService(channel, carriers), EngineService(options.folder, host), _SparkStart(engine)]
 
     try:
         return run_services(services, roles=("engine",))
