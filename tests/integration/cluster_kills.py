@@ -32,6 +32,8 @@ __all__ = ["FAULTS", "FAULTS_OF_MACHINES", "Report", "run"]
 FREEZE_S = 3.0
 """Longer than a broker's session, so that the frozen broker loses what it leads."""
 SILENCE_LIMIT_S = 60.0
+SCRAP = 8192
+"""Less room than a batch needs, on a disk that counts as full."""
 FAULTS = ("kill", "kill", "freeze", "stop")
 FAULTS_OF_MACHINES = ("cut", "cut one way", "unplug", "full disk")
 IMPATIENT = {"request.timeout.ms": 4000, "topic.metadata.refresh.interval.ms": 1000}
@@ -158,6 +160,7 @@ class _Trouble:
             machines.unplug(victim)
         elif fault == "full disk":
             machines.fill_disk(victim)
+            eventually(lambda: machines.free_bytes(victim) < SCRAP, f"the disk of {victim} is full")
         else:
             machines.cut(victim, others, is_one_way=fault == "cut one way")
 

@@ -122,6 +122,10 @@ class Machines:
             return
         raise RuntimeError(f"the disk of node {node} could not be filled")
 
+    def free_bytes(self, node: int) -> int:
+        found = os.statvfs(self.disk_of(node))
+        return found.f_bavail * found.f_frsize
+
     def empty_disk(self, node: int) -> None:
         self._resize(node, f"{self._disk_mb}m")
 

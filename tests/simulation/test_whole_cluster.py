@@ -19,7 +19,7 @@ from moldau.testing.simulation.whole_cluster import WholeCluster
 
 SEEDS = int(os.environ.get("MOLDAU_SIMULATION_SEEDS", "400"))
 CHUNKS = 4
-MUTANT_SEEDS = 300
+MUTANT_SEEDS = 100
 
 
 @pytest.fixture(autouse=True)

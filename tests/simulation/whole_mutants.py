@@ -9,16 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.coordinator.transaction.transaction import Transaction
-from moldau.core.ids import TopicPartition
-from moldau.raft.effects import Effect, SaveElection
 from moldau.testing.simulation.metadata_node import MetadataNode
-from moldau.testing.simulation.raft_rules import COMMITTED_IS_ON_DISK, COMPLETE_LEADER, ONE_LEADER
+from moldau.testing.simulation.raft_rules import COMMITTED_IS_ON_DISK, COMPLETE_LEADER
 from moldau.testing.simulation.replica_cluster import ACKNOWLEDGED_STAYS, ONE_CONTENT, REPLICAS_AGREE
-from moldau.testing.simulation.replica_node import FetchAnswer
 from moldau.testing.simulation.transactions import COORDINATOR_KNOWS, SimulatedCoordinator
 from moldau.testing.simulation.whole_cluster import TRANSACTIONS_WHOLE, WholeCluster
-from moldau.testing.simulation.whole_partition import DECIDED_ONCE, Data, PartitionReplica, TransactionalReplica
+from moldau.testing.simulation.whole_partition import PartitionReplica
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -38,12 +34,6 @@ class Mutant:
         return self.name
 
 
-class ForgetsVotes(MetadataNode):
-    def _act(self, effect: Effect) -> None:
-        if not isinstance(effect, SaveElection):
-            super()._act(effect)
-
-
 class VouchesForThePageCache(MetadataNode):
     """A node that was killed acknowledges what it finds in its files, synced or not."""
 
@@ -52,21 +42,24 @@ class VouchesForThePageCache(MetadataNode):
 
 
 class LoadsPastTheWatermark(SimulatedCoordinator):
+    """It begins at once, and an answer waits only for what it has appended itself."""
+
+    own_end = 0
+
     def activate_when_committed(self) -> None:
         self.activate()
+
+    def append(self, records: Any, producer: Any, then: Any) -> None:
+        super().append(records, producer, then)
+        self.own_end = self.replica.log.end_offset
+
+    def when_committed(self, then: Callable[[], None]) -> None:
+        self.replica.when_committed(self.own_end, then)
 
 
 class AnswersBeforeTheCommit(SimulatedCoordinator):
     def when_committed(self, then: Callable[[], None]) -> None:
         then()
-
-
-class MarksBeforeTheCommit(SimulatedCoordinator):
-    """Its markers are on their way before the end of the transaction is certain."""
-
-    def _end(self, transaction: Transaction) -> None:
-        if self._is_ending(transaction):
-            self._write_markers(transaction)
 
 
 class AcknowledgesAtOnce(PartitionReplica):
@@ -80,41 +73,19 @@ class AcknowledgesAtOnce(PartitionReplica):
         return is_appended
 
 
-class NeverTruncates(PartitionReplica):
-    def _cut(self, epoch: int, end_offset: int) -> None:
-        return
-
-    def on_answer(self, number: int, asked: Any, answer: FetchAnswer) -> None:
-        super().on_answer(number, asked, answer._replace(diverging=None) if answer.diverging else answer)
+class NeverComparesEpochs(PartitionReplica):
+    """A leader that takes logs of the same length for the same log, so that nobody truncates."""
 
     def _diverging(self, fetch: Any) -> None:
         return None
 
 
-class Unverified(WholeCluster):
-    """Leaders append to transactions that their coordinator may not know of."""
-
-    def _verify(
-        self,
-        replica: TransactionalReplica,
-        place: TopicPartition,
-        transactional_id: str,
-        data: Data,
-        answer: Callable[[Any], None],
-    ) -> None:
-        replica.write(data, answer)
-
-
 MUTANTS = (
-    Mutant(
-        "a vote is not synced",
-        frozenset({ONE_LEADER, COMPLETE_LEADER}),
-        lambda seed: WholeCluster(seed, metadata=ForgetsVotes),
-    ),
     Mutant(
         "a killed controller vouches for what it has not synced",
         frozenset({COMMITTED_IS_ON_DISK, COMPLETE_LEADER}),
         lambda seed: WholeCluster(seed, metadata=VouchesForThePageCache),
+        first_seed=131,
     ),
     Mutant(
         "a coordinator is loaded past the high watermark",
@@ -126,12 +97,6 @@ MUTANTS = (
         frozenset({COORDINATOR_KNOWS, TRANSACTIONS_WHOLE, ACKNOWLEDGED_STAYS}),
         lambda seed: WholeCluster(seed, coordinator=AnswersBeforeTheCommit),
     ),
-    Mutant(
-        "markers are written before the end is committed",
-        frozenset({TRANSACTIONS_WHOLE}),
-        lambda seed: WholeCluster(seed, coordinator=MarksBeforeTheCommit),
-    ),
     Mutant("a leader acknowledges at once", LOSS, lambda seed: WholeCluster(seed, replica=AcknowledgesAtOnce)),
-    Mutant("a follower never truncates", LOSS, lambda seed: WholeCluster(seed, replica=NeverTruncates)),
-    Mutant("batches are not verified", frozenset({DECIDED_ONCE, TRANSACTIONS_WHOLE}), Unverified),
+    Mutant("epochs are not compared", LOSS, lambda seed: WholeCluster(seed, replica=NeverComparesEpochs)),
 )
