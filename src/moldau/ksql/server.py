@@ -38,6 +38,7 @@ from moldau.ksql.pipelines import pipeline_spec
 from moldau.ksql.processing_log import prepare_processing_log, stream_statement
 from moldau.ksql.queries import Queries
 from moldau.ksql.query_metrics import QueryMetrics
+from moldau.ksql.query_statistics import offset_summary
 from moldau.ksql.requests import QueryRequest, StatementRequest
 from moldau.ksql.results import RowStream
 from moldau.ksql.schemas import fresh_schemas, request_schemas
@@ -386,6 +387,19 @@ class KsqlServer:
         failures = [one["message"] for one in found["failures"]]
         progress = {name: found[name] for name in PROGRESS if name in found}
         return {**shown, "last_error": failures[-1] if failures else None, **progress}
+
+    async def query_numbers(self, query_id: str) -> Mapping[str, Any]:
+        """What the engine has counted for a query; nothing where it cannot be asked."""
+        try:
+            found: Mapping[str, Any] = (await self._engine_status(query_id)).get("metrics") or {}
+        except MoldauError:
+            return {}  # it has just started or ended, or runs on another server
+        return found
+
+    def offset_summary(self, hosted: HostedQuery) -> Document:
+        """How far the consumer group of a query is. Blocks."""
+        group_id = f"{self.settings.query_prefix}{hosted.query_id}"
+        return offset_summary(self.cluster, group_id, hosted.query.source_topics)
 
     def host_of(self, query_id: str) -> str:
         """The server that runs a query."""
