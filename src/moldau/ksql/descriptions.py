@@ -55,6 +55,9 @@ class Surroundings(Protocol):
 
     async def explain_pipeline(self, query_id: str) -> str: ...
 
+    def explain_plan(self, planned: PersistentQuery, properties: Mapping[str, Any]) -> str:
+        """How a query would run on Spark, which need not run for that."""
+
     def push_queries(self) -> Iterable[Document]: ...
 
     def plan(self, statement: syntax.Statement, properties: Mapping[str, Any]) -> PersistentQuery | None:
@@ -305,13 +308,15 @@ class Descriptions:
         planned = await asyncio.to_thread(self._around.plan, statement.statement, properties)
         if planned is None:
             raise KsqlError("The provided statement does not run a ksql query")
+        is_persistent = bool(planned.sink)
+        explained = await asyncio.to_thread(self._around.explain_plan, planned, properties) if is_persistent else ""
         description = {
             **_empty_description(planned.query_id, _EXPLAIN.sub("", statement.text)),
             "sources": list(planned.sources),
             "sinks": [planned.sink] if planned.sink else [],
             "fields": [column_field(one) for one in planned.columns],
             "topology": planned.topology.describe(),
-            "executionPlan": "" if planned.sink else IN_SERVER,
+            "executionPlan": explained or IN_SERVER,
             "queryType": _query_type(statement.statement),
         }
         return entity("queryDescription", statement.text, queryDescription=description)

@@ -34,7 +34,7 @@ from moldau.ksql.facts import Facts, Rehearsal
 from moldau.ksql.headless import FileLog, statements_of
 from moldau.ksql.inserts import insert_rows, serialized_record
 from moldau.ksql.peers import Peers
-from moldau.ksql.pipelines import pipeline_spec
+from moldau.ksql.pipelines import explained_plan, pipeline_spec
 from moldau.ksql.processing_log import prepare_processing_log, stream_statement
 from moldau.ksql.queries import Queries
 from moldau.ksql.query_metrics import QueryMetrics
@@ -410,6 +410,12 @@ class KsqlServer:
         if self.host_of(query_id) != self.host_name:
             raise MoldauError(f"the query runs on {self.host_of(query_id)}, which can be asked")
         return str(await self._link.ask("explain", f"{self.settings.query_prefix}{query_id}"))
+
+    def explain_plan(self, planned: PersistentQuery, properties: Mapping[str, Any]) -> str:
+        """How a query would run on Spark. Blocks."""
+        topics = (*planned.source_topics, planned.sink_topic)
+        counts = {topic: self.cluster.partitions(topic) or 1 for topic in topics}
+        return explained_plan(planned, self.settings, self.state.with_defaults(properties), counts)
 
     def plan(self, statement: syntax.Statement, properties: Mapping[str, Any]) -> PersistentQuery | None:
         """What a statement would run, without running it. Blocks."""
