@@ -9,6 +9,7 @@ alone (`moldau server --data`) becomes the first broker's, and the others begin 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -26,14 +27,17 @@ from moldau.core.ids import random_uuid, render_uuid
 from moldau.log.directories.log_directory import LogDirectory
 from moldau.log.directories.meta_properties import MetaProperties, load_meta_properties
 from moldau.log.files import Files
-from moldau.server.config import LOOPBACK, data_folder
+from moldau.server.config import LOOPBACK, data_folder, parse_overrides
 from moldau.server.directories import FormatPlan, format_directories
+from moldau.server.platform.services import CONTROLLER_OFFSET, METRICS_PORT
 
-__all__ = ["folders_of", "prepare", "run_several", "settings_of"]
+__all__ = ["broker_count", "check_alone", "folders_of", "prepare", "run_several", "settings_of"]
 
 FIRST_PORT: Final = 9092
-CONTROLLER_OFFSET: Final = 10_000
+PROPERTIES: Final = ".properties"
+METRICS: Final = "metrics.http.port"
 MOST: Final = 15
+PR_SET_PDEATHSIG: Final = 1
 STOP_S: Final = 45.0
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 8.0
@@ -82,9 +86,17 @@ def run_several(brokers: str, data: Path | None, host: str | None, port: int | N
             f"--port {first_port}: brokers and controllers need ports up to {CONTROLLER_OFFSET} above it"
         )
     folders = folders_of(folder, count)
-    nodes = [settings_of(place, folders, host or LOOPBACK, first_port) for place in range(count)]
+    given = parse_overrides(overrides)
+    metrics = given.pop(METRICS, str(METRICS_PORT))
+    if not metrics.isdecimal():
+        raise StartupError(f"{METRICS}={metrics}: write the port of the first broker, or 0 for none")
+    nodes = [
+        settings_of(place, folders, host or LOOPBACK, first_port)
+        | {METRICS: str(int(metrics) + place if int(metrics) else 0)}
+        for place in range(count)
+    ]
     prepare(nodes)
-    supervised = [_Supervised(settings, overrides) for settings in nodes]
+    supervised = [_Supervised(settings, given) for settings in nodes]
     print(f"a cluster of {count} brokers: {host or LOOPBACK}:{first_port} and the ports after it, data in {folder}")
     for settings in nodes:
         print(f"  broker {settings['node.id']}: {settings['listeners']}, {settings['log.dirs']}")
@@ -99,6 +111,12 @@ def folders_of(folder: Path, count: int) -> dict[int, Path]:
         return {number: folder / f"broker-{number}" for number in range(1, count + 1)}
     others = [number for number in range(1, count + 2) if number != alone.node_id][: count - 1]
     return {alone.node_id: folder} | {number: folder.with_name(f"{folder.name}-broker-{number}") for number in others}
+
+
+def check_alone(folder: Path) -> None:
+    """Raise `StartupError` for the folder of a cluster: one broker alone would go on without the others' records."""
+    if folder.with_suffix(PROPERTIES).exists() or (folder / "broker-1").with_suffix(PROPERTIES).exists():
+        raise StartupError(f"{folder} holds a cluster of several brokers; start it with --brokers and their number")
 
 
 def prepare(nodes: Sequence[dict[str, str]]) -> None:
@@ -147,11 +165,11 @@ def _format(nodes: Sequence[dict[str, str]], known: Sequence[MetaProperties | No
 class _Supervised:
     """One broker's process, started again when it ends by itself."""
 
-    def __init__(self, settings: dict[str, str], overrides: Sequence[str]) -> None:
+    def __init__(self, settings: dict[str, str], overrides: Mapping[str, str]) -> None:
         folder = Path(settings["log.dirs"])
-        file = folder.with_suffix(".properties")
+        file = folder.with_suffix(PROPERTIES)
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        words = [word for one in overrides for word in ("--override", one)]
+        words = [word for key, value in overrides.items() for word in ("--override", f"{key}={value}")]
         self._command = [sys.executable, "-m", "moldau.cli.server.start", str(file), *words]
         self._node_id = settings["node.id"]
         self._pause_s = FIRST_PAUSE_S
@@ -159,7 +177,11 @@ class _Supervised:
 
     def _start(self) -> None:
         # A session of its own: Ctrl-C reaches this process alone, which then stops them one by one.
-        self._process: subprocess.Popen[bytes] | None = subprocess.Popen(self._command, start_new_session=True)
+        self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
+            self._command,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - this process has one thread
+        )
         self._began = time.monotonic()
         self._again_at = 0.0
 
@@ -206,6 +228,11 @@ def _wait(brokers: Sequence[_Supervised]) -> int:
     for one in reversed(brokers):
         one.stop()
     return 0 if wants_stop else 1
+
+
+def _end_with_parent() -> None:
+    """Let the kernel stop this process when its supervisor is gone, even by a kill: brokers must not run on alone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
