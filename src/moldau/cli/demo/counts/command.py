@@ -25,10 +25,10 @@ from rich.live import Live
 
 from moldau.cli.command_line import CommandParser
 from moldau.cli.demo.broker import created_topics, running_broker
-from moldau.cli.demo.pipeline import APPLICATION, INPUT, OUTPUT, visits_per_page
-from moldau.cli.demo.results import Results
-from moldau.cli.demo.screen import Moment, Summary, line, picture, summary_table
-from moldau.cli.demo.traffic import Traffic
+from moldau.cli.demo.counts.pipeline import APPLICATION, INPUT, OUTPUT, visits_per_page
+from moldau.cli.demo.counts.results import Results
+from moldau.cli.demo.counts.screen import Moment, Summary, line, picture, summary_table
+from moldau.cli.demo.counts.traffic import Traffic
 from moldau.cli.tool import exit_code_of, interrupts, open_streams
 from moldau.client.admin import Admin
 from moldau.client.groups import Groups
@@ -265,7 +265,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def parser() -> CommandParser:
     made = CommandParser(
-        prog="moldau demo",
+        prog="moldau demo counts",
         description="A broker, records that stream in, and a windowed count of them on Spark, live in the terminal.",
     )
     made.add_argument(
