@@ -11,15 +11,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 
 import pytest
 from tests.integration.cli_commands import Running, installed
 from tests.integration.killable import KillableBroker
+from tests.integration.server_process import wait_until
 
+from moldau.cli.verifiable.producer import MAX_UNACKNOWLEDGED, Numbers
 from moldau.client import Admin, Producer
 
 LIMIT_S = 9.0
@@ -125,6 +128,23 @@ def test_a_tool_without_a_broker_says_so_once_and_ends_when_told(nowhere: str, n
         assert codes == {name: 0 if name.startswith(GRACEFUL) else interrupted for name in TOOLS}
         totals = [name for name, one in running.items() if lines_about(one, "Processed a total of 0 messages")]
         assert totals == ["kafka-console-consumer", "kafka-console-consumer --group"]
+
+
+def test_a_producer_without_end_holds_few_records_for_a_broker_that_is_away(nowhere: str, tmp_path: Path) -> None:
+    """Each record that was not sent is reported, so a tool that holds a million of them takes long to end."""
+    numbers = Numbers(
+        {"bootstrap.servers": nowhere}, "t", count=30_000, rate=-1, create_time_ms=-1, prefix=None, keys=None
+    )
+    with (tmp_path / "reports").open("w") as reports, redirect_stdout(reports):
+        running = threading.Thread(target=numbers.run)
+        running.start()
+        wait_until(lambda: numbers.unacknowledged >= MAX_UNACKNOWLEDGED, what="a full buffer")
+        numbers.stop()
+        running.join(LIMIT_S)
+    assert not running.is_alive()
+    lines = (tmp_path / "reports").read_text().splitlines()
+    assert len([line for line in lines if "producer_send_error" in line]) == MAX_UNACKNOWLEDGED
+    assert f'"sent":{MAX_UNACKNOWLEDGED},"acked":0' in lines[-1]
 
 
 def test_a_program_without_a_broker_says_so_once_and_ends_when_told(nowhere: str) -> None:

@@ -18,7 +18,7 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "platform.md").read_text(
 BLOCKS = [block.splitlines() for block in re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)]
 
 
-@pytest.mark.parametrize("commands", BLOCKS, ids=["looking", "using"])
+@pytest.mark.parametrize("commands", BLOCKS, ids=["looking", "using", "drawing"])
 def test_the_commands_of_a_session_run(commands: list[str], tmp_path: Path) -> None:
     ports = {name: free_port() for name in DEFAULT_PORTS}
     environment = {

@@ -146,14 +146,14 @@ class CaseRun:
     def _create_topics(self) -> None:
         content = self.case.content
         for topic in content.get("topics", ()):
-            self.topics.create(topic["name"], int(topic.get("partitions", DEFAULT_PARTITIONS)), 1)
+            self.topics.create(topic["name"], int(topic.get("partitions", DEFAULT_PARTITIONS)), 1, {})
         self._register_declared({topic["name"] for topic in content.get("topics", ())})
         for topic in content.get("topics", ()):
             self.schemas.prepare(topic)
         self._given = {topic["name"] for topic in content.get("topics", ()) if "partitions" in topic}
         for record in [*content.get("inputs", ()), *content.get("outputs", ())]:
             if self.topics.partitions(record["topic"]) is None:
-                self.topics.create(record["topic"], DEFAULT_PARTITIONS, 1)
+                self.topics.create(record["topic"], DEFAULT_PARTITIONS, 1, {})
 
     def _register_declared(self, known: set[str]) -> None:
         """Register the schemas of declared columns before those of `topics`: cases count ids in this order."""
@@ -184,7 +184,7 @@ class CaseRun:
         topic = given.get("KAFKA_TOPIC")
         if isinstance(topic, str) and topic not in self._given:
             self._given.add(topic)
-            self.topics.create(topic, int(given.get("PARTITIONS") or DEFAULT_PARTITIONS), 1)
+            self.topics.create(topic, int(given.get("PARTITIONS") or DEFAULT_PARTITIONS), 1, {})
 
     # --- records
 

@@ -278,3 +278,33 @@ def test_kafkas_own_tool_decodes_our_metadata_log_and_snapshot() -> None:
             assert '"name":"retention.ms","value":"1000"' in done.stdout
             assert "isvalid: false" not in done.stdout
             assert "Could not decode" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "replicas"),
+    [
+        ("known", 0, [1]),
+        ("known", 0, []),
+        ("known", 0, None),
+        ("known", 0, [1, 1]),
+        ("known", 0, [-1]),
+        ("known", 0, [1, 2]),
+        ("known", 9, [1]),
+        ("unknown", 0, [1]),
+    ],
+)
+@pytest.mark.parametrize("may_change_factor", [True, False])
+def test_reassignments(pair: Pair, name: str, number: int, replicas: list[int] | None, may_change_factor: bool) -> None:
+    request = Message(
+        timeout_ms=10_000,
+        allow_replication_factor_change=may_change_factor,
+        topics=[Message(name=name, partitions=[Message(partition_index=number, replicas=replicas)])],
+    )
+
+    def outcome(client: WireClient) -> list[object]:
+        answer = client.send(ApiKey.ALTER_PARTITION_REASSIGNMENTS, request)
+        codes = [(topic.name, [one.error_code for one in topic.partitions]) for topic in answer.responses]
+        listed = client.send(ApiKey.LIST_PARTITION_REASSIGNMENTS, Message(timeout_ms=10_000, topics=None))
+        return [answer.error_code, answer.allow_replication_factor_change, codes, listed.error_code, listed.topics]
+
+    assert outcome(pair.moldau) == outcome(pair.kafka)

@@ -20,10 +20,11 @@ from moldau.schemas.avro.json_encoding import from_binary, to_binary
 from moldau.schemas.avro.schema import AvroSchema, parse_avro
 from moldau.schemas.compatibility import CompatibilityLevel, check
 from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
+from moldau.schemas.framing import parse_frame
 from moldau.schemas.protobuf.printer import canonical_text
 from moldau.schemas.protobuf.schema import ProtobufSchema, parse_protobuf
 from moldau.schemas.schema import ParsedSchema, SchemaType, parse
-from moldau.schemas.values import codec_of, parse_frame
+from moldau.schemas.values import codec_of
 
 
 def tries(count: int) -> settings:

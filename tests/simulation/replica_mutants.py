@@ -16,7 +16,8 @@ from moldau.broker.replication import following
 from moldau.broker.replication.leading import Leading
 from moldau.controller import broker_sessions, elections
 from moldau.controller.broker_sessions import BrokerSessions
-from moldau.controller.image import MetadataImage, PartitionImage, TopicImage
+from moldau.controller.image import MetadataImage, TopicImage
+from moldau.controller.partition_changes import PartitionDraft
 from moldau.core.errors import ErrorCode
 from moldau.testing.simulation.replica_cluster import ACKNOWLEDGED_STAYS, CALM, ONE_CONTENT, ONE_LEADER, REPLICAS_AGREE
 from moldau.testing.simulation.replica_node import Fetch, FetchAnswer, ReplicaNode
@@ -133,14 +134,15 @@ def _any_partition_epoch(image: MetadataImage, topic: TopicImage, number: int, p
     return DECIDE_ISR(image, topic, number, current)
 
 
-def _anyone(image: MetadataImage, partition: PartitionImage, isr: Any, *, may_lose: bool, but: int = -1) -> Any:
+def _anyone(self: PartitionDraft) -> None:
     """Elects replicas that are not in sync."""
-    return CHOOSE(image, partition, isr, may_lose=True, but=but)
+    self.may_lose_data = True
+    LEAD_UNCLEANLY(self)
 
 
-def _drops_the_last(image: MetadataImage, node_id: int, may_lose_data: Any = None) -> Any:
+def _drops_the_last(image: MetadataImage, node_id: int, may_lose_data: Any = None, **orderly: bool) -> Any:
     """Lets another replica lead when the last one in sync goes."""
-    return LEAVE(image, node_id, lambda topic: True)
+    return LEAVE(image, node_id, lambda topic: True, **orderly)
 
 
 def _forgets_old_registration(self: BrokerSessions, image: Any, broker: Any, epoch: int, now_ms: int) -> Any:
@@ -151,7 +153,7 @@ def _forgets_old_registration(self: BrokerSessions, image: Any, broker: Any, epo
 
 WISH = Leading.wish
 DECIDE_ISR = elections.decide_isr
-CHOOSE = elections._choose
+LEAD_UNCLEANLY = PartitionDraft._lead_uncleanly
 LEAVE = broker_sessions.leave
 REGISTER = BrokerSessions.register
 
@@ -190,7 +192,12 @@ MUTANTS = [
         replacement=_any_partition_epoch,
         first_seed=288,
     ),
-    Mutant("replicas that are not in sync are elected", target=elections, attribute="_choose", replacement=_anyone),
+    Mutant(
+        "replicas that are not in sync are elected",
+        target=PartitionDraft,
+        attribute="_lead_uncleanly",
+        replacement=_anyone,
+    ),
     Mutant(
         "the last in-sync replica is given up", target=broker_sessions, attribute="leave", replacement=_drops_the_last
     ),

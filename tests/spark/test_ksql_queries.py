@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,8 @@ class BrokerTopics:
     def partitions(self, topic: str) -> int | None:
         return self._counts.get(topic)
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
-        self._admin.create_topic(topic, partitions=partitions)
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
+        self._admin.create_topic(topic, partitions=partitions, configs=dict(settings))
         self._counts[topic] = partitions
 
     def delete(self, topic: str) -> None:

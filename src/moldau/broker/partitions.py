@@ -38,6 +38,7 @@ class Partitions:
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
         """Sum over deleted topics, so that totals over all topics never decrease."""
+        self._removed: list[TopicPartition] = []
         self.events = PartitionEvents()
         """Callbacks from all partitions to the broker; `broker.data.data_plane` sets them."""
 
@@ -71,13 +72,27 @@ class Partitions:
             topic = Topic(name, image.topic_id, self._config_of(name))
             self.by_name[topic.name_bytes] = topic
             self.by_id[topic.id_bytes] = topic
+        topic.partition_count = len(image.partitions)
         for index, assigned in image.partitions.items():
             if self._node_id not in assigned.replicas:
+                self._drop_replica(topic, index)
                 continue
             partition = topic.partitions.get(index)
             if partition is None:
                 partition = topic.partitions[index] = Partition(topic, index, self._log_of(topic, index), self.events)
             partition.lead_or_follow(assigned, self._node_id)
+
+    def _drop_replica(self, topic: Topic, index: int) -> None:
+        """Stop serving a replica that was moved to another broker; `take_removed` then has it."""
+        partition = topic.partitions.pop(index, None)
+        if partition is not None:
+            partition.leave()
+            self._removed.append(partition.topic_partition)
+
+    def take_removed(self) -> list[TopicPartition]:
+        """The replicas dropped since the last call, whose logs can now be deleted."""
+        removed, self._removed = self._removed, []
+        return removed
 
     def configure(self, name: str) -> None:
         """Apply a changed topic configuration, or a changed broker-wide default that the topic inherits."""
@@ -135,7 +150,7 @@ class Partitions:
         return [partition.topic_partition for partition in topic.partitions.values()]
 
     def delete_logs(self, dropped: Sequence[TopicPartition]) -> None:
-        """Delete the logs of a dropped topic; may run in any thread."""
+        """Delete the logs of dropped partitions; may run in any thread."""
         for topic_partition in dropped:
             try:
                 self._logs.delete(topic_partition)

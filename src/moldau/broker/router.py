@@ -126,6 +126,7 @@ ROUTES: dict[int, Route] = {
     42: Route("api_42_delete_groups", 0, 2, (DELETE_GROUP,)),
     43: Route("api_43_elect_leaders", 0, 2, (ALTER_CLUSTER,)),
     44: Route("api_44_incremental_alter_configs", 0, 1, ALTER_CONFIGS),
+    45: Route("api_45_alter_partition_reassignments", 0, 1, (ALTER_CLUSTER,)),
     46: Route("api_46_list_partition_reassignments", 0, 0, (DESCRIBE_CLUSTER,)),
     47: Route("api_47_offset_delete", 0, 0, (DELETE_GROUP, READ_TOPIC)),
     55: Route("api_55_describe_quorum", 0, 2, (DESCRIBE_CLUSTER,)),
@@ -286,6 +287,8 @@ FORWARDED = frozenset(
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_QUORUM,
     }

@@ -38,6 +38,7 @@ COMMANDS = {
     "restart": _platform("restart", "restart a service of the platform"),
     "logs": _platform("logs", "print the log of a service"),
     "destroy": _platform("destroy", "delete all data of a stopped platform"),
+    "topology": _noun("platform.topology", "all pipelines as one graph"),
     "server": Command("moldau.cli.server.start:moldau_server", "run a broker", "moldau.cli.server.start:parser"),
     "stop": Command("moldau.cli.server.stop:kafka_server_stop", "stop the brokers you started"),
     "registry": Command(

@@ -19,7 +19,7 @@ from moldau.controller.controller import Answer, Controller
 from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import MetadataImage, PartitionImage, TopicImage
-from moldau.controller.replay import replay_records
+from moldau.controller.replay import apply_partition_change
 from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
@@ -62,26 +62,22 @@ class ActiveController(Controller):
         clock: Clock,
         *,
         random: Random | None = None,
+        has_heard_nobody: bool = False,
     ) -> None:
+        """`has_heard_nobody`: the brokers that its first term begins with are gone, and none has a session."""
         super().__init__(quorum, quorum.image, config, random=random)
         self._replicated = quorum
         self._clock = clock
         settings = config().section(ClusterSettings)
         self._settings = settings
         self._sessions = BrokerSessions(
-            session_timeout_ms=settings.session_timeout_ms, may_lose_data=self._may_lose_data
+            session_timeout_ms=settings.session_timeout_ms,
+            may_lose_data=lambda topic: self._may_lose_data(quorum.image, topic),
         )
         self._watch: asyncio.Task[None] | None = None
         self._claimed_epoch = -1
+        self._has_heard_nobody = has_heard_nobody
         self._balanced_ms = clock.monotonic_ms()
-
-    def _may_lose_data(self, topic: str) -> bool:
-        image = self._replicated.image
-        for settings in (image.topic_config(topic), image.cluster_config):
-            value = settings.get("unclean.leader.election.enable")
-            if value is not None:
-                return value.strip().lower() == "true"
-        return bool(self._config().value("unclean.leader.election.enable"))
 
     # --- life -------------------------------------------------------------------------------------------
 
@@ -113,7 +109,9 @@ class ActiveController(Controller):
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
-        self._sessions.begin(self._replicated.image, now_ms)
+        silence_ms = self._settings.session_timeout_ms if self._has_heard_nobody else 0
+        self._has_heard_nobody = False
+        self._sessions.begin(self._replicated.image, now_ms - silence_ms)
         self._balanced_ms = now_ms
 
     async def _fence_silent(self, now_ms: int) -> None:
@@ -196,8 +194,10 @@ class ActiveController(Controller):
                     answers.append(IsrAnswer(decided))
                     continue
                 records.append(decided)
-                after = replay_records(image, [decided], offset=image.offset, epoch=image.epoch).image
-                answers.append(IsrAnswer(ErrorCode.NONE, after.partition(topic.name, number)))
+                after = apply_partition_change(topic.partitions[number], decided)
+                # The end of a reassignment may have made another replica the leader.
+                is_led_anew = after.leader_epoch != topic.partitions[number].leader_epoch
+                answers.append(IsrAnswer(ErrorCode.NEW_LEADER_ELECTED if is_led_anew else ErrorCode.NONE, after))
             return records, answers
 
         return await self._change(decide)

@@ -17,6 +17,7 @@ from typing import TypeVar
 from moldau.controller.configs import ConfigResult, ResourceChange, decide_config_changes
 from moldau.controller.image import MetadataImage
 from moldau.controller.quorum import Committed, Quorum
+from moldau.controller.reassignment import Reassignment, ReassignmentResult, decide_reassignments
 from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.topics import (
     MorePartitions,
@@ -85,6 +86,27 @@ class Controller:
         return await self._change(
             lambda image: decide_config_changes(image, changes(image), self._config()), validate_only
         )
+
+    async def reassign(
+        self, wanted: Sequence[Reassignment], *, may_change_factor: bool = True
+    ) -> list[ReassignmentResult]:
+        """Begin to move partitions to other brokers, or cancel that."""
+        return await self._change(
+            lambda image: decide_reassignments(
+                image,
+                wanted,
+                may_change_factor=may_change_factor,
+                may_lose_data=lambda topic: self._may_lose_data(image, topic),
+            )
+        )
+
+    def _may_lose_data(self, image: MetadataImage, topic: str) -> bool:
+        """Whether a replica that is not in sync may lead a partition of this topic, if no other can."""
+        for settings in (image.topic_config(topic), image.cluster_config):
+            value = settings.get("unclean.leader.election.enable")
+            if value is not None:
+                return value.strip().lower() == "true"
+        return bool(self._config().value("unclean.leader.election.enable"))
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
         """Reserve a block of producer ids for one broker; ids of lost blocks are never reused."""

@@ -1,38 +1,29 @@
 """Elections of partition leaders: decides from the image alone who leads, and who counts as in sync.
 
-A leader must be an active broker and, unless data may be lost, in the ISR. The last member of an ISR stays in it when
-its broker goes away: the partition then has no leader until that broker is back. Start at `leave` and `elect`.
+A leader must be an active broker and, unless data may be lost, in the ISR. When the last member of an ISR goes away the
+partition has no leader until that broker is back: it stays in the ISR or, in a cluster that keeps them, becomes an
+eligible leader replica. Start at `leave` and `elect`; `controller.partition_changes` has the rules.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from moldau.controller.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from moldau.controller.image import NO_LEADER, MetadataImage, TopicImage
+from moldau.controller.partition_changes import RECOVERED, RECOVERING, PartitionDraft
 from moldau.core.errors import ErrorCode
 from moldau.protocol.metadata_records import PartitionChangeRecord
 
 __all__ = [
-    "RECOVERED",
-    "RECOVERING",
     "IsrProposal",
     "decide_isr",
     "elect",
     "elect_preferred",
-    "is_electable",
     "leave",
     "return_to",
     "unbalanced",
 ]
-
-RECOVERED: Final = 0
-RECOVERING: Final = 1
-"""The state of a leader elected without regard to lost records, until it has said that it goes on."""
-
-LEADER_UNCHANGED: Final = PartitionChangeRecord.LEADER_UNCHANGED
-UNCHANGED_STATE: Final = -1
 
 MayLoseData = Callable[[str], bool]
 """Whether a topic's `unclean.leader.election.enable` is on."""
@@ -42,59 +33,25 @@ def never(topic: str) -> bool:
     return False
 
 
-def is_electable(image: MetadataImage, partition: PartitionImage, node_id: int) -> bool:
-    """Whether a broker is active and still has the log directory that the partition was placed in.
+def leave(
+    image: MetadataImage, node_id: int, may_lose_data: MayLoseData = never, *, is_orderly: bool = True
+) -> Iterator[PartitionChangeRecord]:
+    """A broker is not active any more in `image`: others lead what it led, and it leaves the ISRs.
 
-    A broker that comes back with an empty disk has a new directory: it may follow, and not lead.
+    Without order it may have lost the end of its logs, so it is no eligible leader either.
     """
-    broker = image.brokers.get(node_id)
-    if broker is None or not broker.is_active or node_id not in partition.replicas:
-        return False
-    if len(partition.directories) != len(partition.replicas):
-        return True
-    directory = partition.directories[partition.replicas.index(node_id)]
-    return directory is None or directory.int < _RESERVED or directory in broker.log_dirs
-
-
-_RESERVED: Final = 100
-"""Directory ids below it have meanings of their own, such as "not assigned yet"."""
-
-
-class _Choice(NamedTuple):
-    leader: int
-    isr: tuple[int, ...]
-    is_clean: bool = True
-
-
-def _choose(
-    image: MetadataImage, partition: PartitionImage, isr: tuple[int, ...], *, may_lose: bool, but: int = NO_LEADER
-) -> _Choice | None:
-    """The next leader: the first replica of the assignment that is in `isr`, else any, if that is allowed."""
-    electable = [one for one in partition.replicas if one != but and is_electable(image, partition, one)]
-    for one in electable:
-        if one in isr:
-            return _Choice(one, isr)
-    if may_lose and electable:
-        return _Choice(electable[0], (electable[0],), is_clean=False)
-    return None
-
-
-def leave(image: MetadataImage, node_id: int, may_lose_data: MayLoseData = never) -> Iterator[PartitionChangeRecord]:
-    """A broker is fenced or about to stop: others lead what it led, and it leaves the ISRs it is not alone in."""
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
-            if node_id != partition.leader and node_id not in partition.isr:
+            is_eligible = node_id in partition.eligible_leader_replicas
+            if node_id != partition.leader and node_id not in partition.isr and (is_orderly or not is_eligible):
                 continue
-            rest = tuple(one for one in partition.isr if one != node_id)
-            if partition.leader != node_id:
-                if rest:
-                    yield _change(topic.topic_id, number, isr=rest)
-                continue
-            choice = _choose(image, partition, rest, may_lose=may_lose_data(topic.name), but=node_id)
-            if choice is None:
-                yield _change(topic.topic_id, number, leader=NO_LEADER)
-            else:
-                yield _elected(topic.topic_id, number, partition, choice)
+            draft = PartitionDraft(image, topic, number)
+            draft.isr = tuple(one for one in partition.isr if one != node_id)
+            draft.lost = frozenset() if is_orderly else frozenset({node_id})
+            draft.may_lose_data = may_lose_data(topic.name)
+            record = draft.record()
+            if record is not None:
+                yield record
 
 
 def return_to(
@@ -104,24 +61,25 @@ def return_to(
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
             if partition.leader == NO_LEADER and node_id in partition.replicas:
-                record = _without_leader(image, topic, number, may_lose=may_lose_data(topic.name))
+                record = _with_leader(image, topic, number, may_lose=may_lose_data(topic.name))
                 if record is not None:
                     yield record
 
 
-def _without_leader(
+def _with_leader(
     image: MetadataImage, topic: TopicImage, number: int, *, may_lose: bool
 ) -> PartitionChangeRecord | None:
-    partition = topic.partitions[number]
-    choice = _choose(image, partition, partition.isr, may_lose=may_lose)
-    return None if choice is None else _elected(topic.topic_id, number, partition, choice)
+    draft = PartitionDraft(image, topic, number)
+    draft.may_lose_data = may_lose
+    record = draft.record()
+    return None if draft.leader == NO_LEADER else record
 
 
 def elect(image: MetadataImage, topic: TopicImage, number: int, *, may_lose: bool) -> PartitionChangeRecord | ErrorCode:
     """Elect a leader where there is none, on an operator's request."""
     if topic.partitions[number].leader != NO_LEADER:
         return ErrorCode.ELECTION_NOT_NEEDED
-    return _without_leader(image, topic, number, may_lose=may_lose) or ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    return _with_leader(image, topic, number, may_lose=may_lose) or ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
 
 
 def elect_preferred(image: MetadataImage, topic: TopicImage, number: int) -> PartitionChangeRecord | ErrorCode:
@@ -130,9 +88,10 @@ def elect_preferred(image: MetadataImage, topic: TopicImage, number: int) -> Par
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         return ErrorCode.ELECTION_NOT_NEEDED
-    if preferred not in partition.isr or not is_electable(image, partition, preferred):
-        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    return _elected(topic.topic_id, number, partition, _Choice(preferred, partition.isr))
+    draft = PartitionDraft(image, topic, number)
+    draft.prefers_first = True
+    record = draft.record()
+    return record if record is not None and draft.leader == preferred else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 
 
 def unbalanced(image: MetadataImage) -> Iterator[PartitionChangeRecord]:
@@ -142,29 +101,6 @@ def unbalanced(image: MetadataImage) -> Iterator[PartitionChangeRecord]:
             record = elect_preferred(image, topic, number)
             if isinstance(record, PartitionChangeRecord):
                 yield record
-
-
-def _elected(topic_id: uuid.UUID, number: int, partition: PartitionImage, choice: _Choice) -> PartitionChangeRecord:
-    return _change(
-        topic_id,
-        number,
-        leader=choice.leader,
-        isr=None if choice.isr == partition.isr else choice.isr,
-        recovery_state=UNCHANGED_STATE if choice.is_clean else RECOVERING,
-    )
-
-
-def _change(
-    topic_id: uuid.UUID,
-    number: int,
-    *,
-    leader: int = LEADER_UNCHANGED,
-    isr: tuple[int, ...] | None = None,
-    recovery_state: int = UNCHANGED_STATE,
-) -> PartitionChangeRecord:
-    return PartitionChangeRecord(
-        partition_id=number, topic_id=topic_id, leader=leader, isr=isr, leader_recovery_state=recovery_state
-    )
 
 
 # --- what leaders ask for ---------------------------------------------------------------------------
@@ -211,10 +147,7 @@ def decide_isr(
         broker = image.brokers.get(node_id)
         if broker is None or not broker.is_active or (broker_epoch >= 0 and broker_epoch != broker.epoch):
             return ErrorCode.INELIGIBLE_REPLICA
-    changes_state = proposal.recovery_state != partition.leader_recovery_state
-    return _change(
-        topic.topic_id,
-        number,
-        isr=tuple(one for one in partition.replicas if one in members),
-        recovery_state=proposal.recovery_state if changes_state else UNCHANGED_STATE,
-    )
+    draft = PartitionDraft(image, topic, number)
+    draft.isr = tuple(one for one in partition.replicas if one in members)
+    draft.recovery_state = proposal.recovery_state
+    return draft.record() or PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id)

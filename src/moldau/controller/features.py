@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["INITIAL_LEVELS", "METADATA_VERSION", "SUPPORTED", "FeatureRange"]
+__all__ = ["ELIGIBLE_LEADER_REPLICAS", "INITIAL_LEVELS", "METADATA_VERSION", "SUPPORTED", "FeatureRange"]
 
 
 class FeatureRange(NamedTuple):
@@ -17,13 +17,14 @@ class FeatureRange(NamedTuple):
 
 
 METADATA_VERSION: Final = "metadata.version"
+ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 
 SUPPORTED: Final[dict[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(7, 25),
     "kraft.version": FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 2),
     "group.version": FeatureRange(0, 1),
-    "eligible.leader.replicas.version": FeatureRange(0, 0),
+    ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
 }

@@ -4,7 +4,7 @@
     server = HttpServer(port=8080)
     await server.start(app)
 
-`/healthz`, `/metrics` and `/openapi.json` are included. docs/http-kit.md shows a service with
+`/healthz`, `/readyz`, `/metrics` and `/openapi.json` are included. docs/http-kit.md shows a service with
 streams, events, WebSockets and authentication. Start at `build_app`.
 """
 
@@ -51,7 +51,8 @@ def build_app(
     error_schema: Mapping[str, Any] = ERROR_SCHEMA,
     max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
 ) -> HttpApp:
-    """The service as an ASGI app. A row of `endpoints` for `/healthz` or the like replaces the common one.
+    """The service as an ASGI app. A row of `endpoints` for `/healthz` or the like replaces the common one; `/readyz`
+    answers as `/healthz` does unless a service tells the two apart.
 
     `media_types` hold for endpoints without their own; `render_error` renders every error (`render_error_code` unless
     given); `authenticate` is called for every endpoint that is not public; `schemas` are what OpenAPI rows refer to.
@@ -59,7 +60,11 @@ def build_app(
     metrics = metrics or HttpMetrics("moldau")
     own = list(endpoints)
     taken = {endpoint.path for endpoint in own}
-    common = [health_endpoint(health or _is_up), metrics_endpoint(metrics)]
+    common = [
+        health_endpoint(health or _is_up),
+        health_endpoint(health or _is_up, path="/readyz", summary="Whether the service takes requests now."),
+        metrics_endpoint(metrics),
+    ]
     rows = own + [row for row in common if row.path not in taken]
     document = openapi_document(
         rows,
@@ -89,16 +94,18 @@ def render_error_code(error: Exception) -> Answer:
     return Answer({"error_code": 500, "message": "Internal server error, see the service's log"}, status=500)
 
 
-def health_endpoint(health: Health, tag: str = "") -> Endpoint:
+def health_endpoint(
+    health: Health, tag: str = "", *, path: str = "/healthz", summary: str = "Whether the service can do its work."
+) -> Endpoint:
     async def show(_call: Call) -> Answer:
         facts = health()
         return Answer(dict(facts), status=200 if facts.get("healthy", True) else 503)
 
     return Endpoint(
         method="GET",
-        path="/healthz",
+        path=path,
         handle=show,
-        summary="Whether the service can do its work.",
+        summary=summary,
         reply=OBJECT_SCHEMA,
         media_types=MediaTypes.always("application/json"),
         refusals={503: "It cannot."},

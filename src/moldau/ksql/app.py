@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from moldau.core.graphs import Graph
 from moldau.http import service
 from moldau.http.app import HttpApp
 from moldau.http.auth import Authenticate
@@ -20,6 +21,7 @@ from moldau.http.errors import HttpError, MalformedBodyError
 from moldau.http.forwarding import Forwarding, ForwardingFailedError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
+from moldau.http.pipelines import pipeline_endpoints
 from moldau.http.sockets import Socket
 from moldau.http.streaming import with_heartbeats
 from moldau.ksql.commands import CommandError, CommandId
@@ -79,6 +81,12 @@ class KsqlService(Protocol):
         self, target: str, properties: Mapping[str, Any], rows: AsyncIterator[Mapping[str, Any]]
     ) -> AsyncGenerator[Document, None]: ...
 
+    def query_ids(self) -> Iterable[str]: ...
+
+    def query_graph(self, query_id: str) -> Graph: ...
+
+    async def query_progress(self, query_id: str) -> Document: ...
+
     async def terminate_cluster(self, topic_patterns: list[str]) -> list[Document]: ...
 
 
@@ -126,7 +134,14 @@ class _Endpoints:
 
     def table(self) -> list[AnyEndpoint]:
         """All endpoints; those between servers are at the end."""
-        return [*self._about_the_server(), *self._for_statements(), *self._for_queries(), *self._between_servers()]
+        ksql = self._ksql
+        return [
+            *self._about_the_server(),
+            *self._for_statements(),
+            *self._for_queries(),
+            *pipeline_endpoints(ksql.query_ids, ksql.query_graph, ksql.query_progress),
+            *self._between_servers(),
+        ]
 
     def _about_the_server(self) -> list[AnyEndpoint]:
         ksql = self._ksql
@@ -305,6 +320,9 @@ class _Endpoints:
                 return await self._forward(call, elsewhere.url)
             except ForwardingFailedError:
                 stream = await self._ksql.open_query(request)
+        if isinstance(stream, RowStream) and stream.is_short:
+            pieces = [piece async for piece in encode_stream(stream, media_type)]
+            return Answer(content=b"".join(pieces), media_type=media_type)
         return self._stream_answer(stream, media_type)
 
     @staticmethod

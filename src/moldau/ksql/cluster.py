@@ -61,10 +61,10 @@ class KafkaCluster:
         """The number of partitions of a topic; None if there is no such topic."""
         return self.admin.partition_counts().get(topic)
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
         """Create a topic; one that exists by now is fine."""
         try:
-            self.admin.create_topic(topic, partitions=partitions, replication_factor=replicas, configs={})
+            self.admin.create_topic(topic, partitions=partitions, replication_factor=replicas, configs=settings)
         except ClientError as error:
             if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise KsqlError(f"Could not create topic {topic}: {error}") from None

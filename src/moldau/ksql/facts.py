@@ -78,9 +78,9 @@ class Rehearsal:
         self._partitions.setdefault(topic, found)
         return found
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
         self._created[topic] = partitions
-        self._effects.append(lambda: self._topics.create(topic, partitions, replicas))
+        self._effects.append(lambda: self._topics.create(topic, partitions, replicas, settings))
 
     def delete(self, topic: str) -> None:
         self._created[topic] = None
@@ -126,7 +126,7 @@ class RecordedFacts:
     def check(self, topic: str, row_format: RowFormat, columns: tuple[Column, ...]) -> None:
         """Was done when the statement was accepted."""
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
         """Was done when the statement was accepted."""
 
     def delete(self, topic: str) -> None:

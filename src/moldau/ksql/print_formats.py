@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from moldau.core.errors import MoldauError
 from moldau.core.java_numbers import java_double_text
+from moldau.schemas.framing import parse_frame
 from moldau.schemas.parsed_schema import SchemaType
-from moldau.schemas.values import codec_of, parse_frame
+from moldau.schemas.values import codec_of
 from moldau.serdes.schema_source import SchemaSource
 
 __all__ = ["FormatGuess", "PrintFormat", "key_formats", "value_formats"]

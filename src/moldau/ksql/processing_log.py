@@ -43,7 +43,7 @@ async def prepare_processing_log(settings: KsqlSettings, cluster: KafkaCluster) 
     try:
         if await asyncio.to_thread(cluster.partitions, topic) is None:
             replicas = settings["ksql.internal.topic.replicas"]
-            await asyncio.to_thread(cluster.create, topic, PARTITIONS, replicas)
+            await asyncio.to_thread(cluster.create, topic, PARTITIONS, replicas, {})
     except (ClientError, KsqlError) as error:
         _logger.warning("there is no processing log, since its topic %s cannot be created: %s", topic, error)
         return False

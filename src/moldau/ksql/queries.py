@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from moldau.core.errors import MoldauError
@@ -15,12 +15,13 @@ from moldau.ksql.app import TextStream
 from moldau.ksql.cluster import KafkaCluster
 from moldau.ksql.documents import Document
 from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
+from moldau.ksql.prepared_pulls import PreparedPull, PreparedPulls, key_places, shape_of
 from moldau.ksql.printing import print_topic
 from moldau.ksql.pull_keys import sought_keys
 from moldau.ksql.pull_ranges import KeyRange, key_range
 from moldau.ksql.requests import QueryRequest
 from moldau.ksql.results import ResultRow, RowStream, StreamEnd
-from moldau.ksql.schemas import known_schemas, prepared_serdes
+from moldau.ksql.schemas import known_schemas, prepared_serdes, row_serde
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import ServerState
 from moldau.ksql.statement_runner import Session, parsed_request
@@ -31,6 +32,7 @@ from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.ksql.catalogue.sources import Source
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
 from moldau.pipeline.ksql.functions_in_use import using_functions
@@ -42,6 +44,10 @@ COMPLETE_S = 10.0
 """How long a pull query waits for a table that has just been created, or whose copy is being read again."""
 FORWARD_S = 0.3
 """How long it waits where another server holds the table."""
+KEYS_AT_ONCE = 20
+"""So many rows are read without leaving the event loop."""
+SHORT = 100
+"""So many rows of a table are answered in one piece."""
 SCALABLE = "SCALABLE_PUSH_QUERY"
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 
@@ -77,12 +83,16 @@ class Queries:
     def __init__(self, server: QueryServices) -> None:
         self._server = server
         self._pushes: dict[str, _Push] = {}
+        self._prepared = PreparedPulls()
 
     async def open(self, request: QueryRequest, *, may_forward: bool = False) -> RowStream | TextStream:
         """The rows of a query, or the lines of PRINT; raises `StatementError`.
 
         With `may_forward`, it raises `NotHereError` for a table that is not complete here, but on another server.
         """
+        prepared = self._prepared.find(request, self._server.state)
+        if prepared is not None and self._server.copies.is_complete(prepared[0].source.topic):
+            return await self._prepared_rows(*prepared)
         session = Session(dict(request.properties), dict(request.variables))
         steps = await parsed_request(request.text, session)
         if len(steps) != 1:
@@ -93,7 +103,9 @@ class Queries:
                 case syntax.PrintTopic():
                     return await print_topic(self._server.cluster, statement, known_schemas(self._server.settings))
                 case syntax.Query() if statement.is_pull:
-                    return await self._pull(statement, properties, may_forward=may_forward)
+                    stream = await self._pull(statement, properties, may_forward=may_forward)
+                    self._prepare(request, statement)
+                    return stream
                 case syntax.Query():
                     return await self._push(statement, properties)
         except (RequestError, NotHereError):
@@ -200,7 +212,6 @@ class Queries:
         settings = {**state.settings, **properties}
         check_pull(query, state.catalogue, settings)
         plan = await asyncio.to_thread(self._plan, query, properties)
-        query_id = f"query_{secrets.randbits(62)}"
         source = plan.sources[0]
         if source.is_table:
             with using_functions(state.functions):
@@ -208,10 +219,49 @@ class Queries:
                 part = key_range(query, source) if keys is None else None
             await asyncio.to_thread(self._await_table, source, may_forward=may_forward)
             rows = await asyncio.to_thread(self._table_rows, plan, query, keys, part)
-            return RowStream(
-                query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
-            )
-        return RowStream(query_id, plan.columns, self._stream_rows(plan, query))
+            return self._row_stream(plan, rows)
+        return RowStream(_pull_id(), plan.columns, self._stream_rows(plan, query))
+
+    async def _prepared_rows(self, prepared: PreparedPull, keys: list[bytes]) -> RowStream:
+        """The rows of some keys, read by the event loop itself: going to a thread and back costs more than they do."""
+        rows_of_key = self._server.copies.rows_of_key
+        if prepared.may_wait or len(keys) > KEYS_AT_ONCE:
+            rows = await asyncio.to_thread(prepared.rows, keys, rows_of_key)
+        else:
+            rows = prepared.rows(keys, rows_of_key)
+        return self._row_stream(prepared.plan, rows)
+
+    def _prepare(self, request: QueryRequest, query: syntax.Query) -> None:
+        """Be ready for other keys, if this query is a look-up of keys in a table."""
+        state = self._server.state
+        source = state.catalogue.sources[query.source.name]
+        places = key_places(query, source) if source.is_table and shape_of(request.text) is not None else None
+        if places is None:
+            return
+        plan = self._plan(replace(query, where=None), request.properties)
+        run = self._new_run(plan)
+        serde = row_serde(source.key_format.for_key(source.schema.key), source.schema.key, self._server.settings)
+        formats = (source.key_format.format, source.value_format.format)
+        prepared = PreparedPull(
+            plan,
+            places,
+            query.limit,
+            serialize_key=lambda key: serde.serialize(source.topic, key),
+            compute=lambda stored: self._results(run, plan, _as_records(source.topic, stored)),
+            may_wait=any(one.uses_registry for one in formats) or state.functions is not BUILTIN,
+        )
+        self._prepared.keep(request, state, prepared)
+
+    @staticmethod
+    def _row_stream(plan: TransientPlan, rows: list[ResultRow]) -> RowStream:
+        return RowStream(
+            _pull_id(),
+            plan.columns,
+            _given(rows),
+            key_names=plan.key_names,
+            header_marks=plan.header_marks,
+            is_short=len(rows) <= SHORT,
+        )
 
     def _await_table(self, source: Source, *, may_forward: bool) -> None:
         """Return when all of a table is here; raises `NotHereError` where another server has it already."""
@@ -239,13 +289,9 @@ class Queries:
             stored = copies.all_rows(source.topic)
         else:
             stored = [row for key in keys for row in copies.rows_of_key(source.topic, key)]
-        records = [
-            TopicRecord(source.topic, row.partition, row.key, row.value, row.timestamp, row.offset, row.headers)
-            for row in stored
-        ]
         run = self._new_run(plan)
         try:
-            rows = self._results(run, plan, records)
+            rows = self._results(run, plan, _as_records(source.topic, stored))
         finally:
             run.close()
         return rows if query.limit is None else rows[: query.limit]
@@ -310,6 +356,16 @@ class Queries:
         if plan.is_table and shown is not None:
             made = [one for one in made if _is_news(one, shown)]
         return [row for one in made if (row := _result_row(plan, one))]
+
+
+def _as_records(topic: str, rows: Iterable[StoredRow]) -> list[TopicRecord]:
+    return [
+        TopicRecord(topic, row.partition, row.key, row.value, row.timestamp, row.offset, row.headers) for row in rows
+    ]
+
+
+def _pull_id() -> str:
+    return f"query_{secrets.randbits(62)}"
 
 
 def _is_news(made: OutputRecord, shown: set[bytes]) -> bool:

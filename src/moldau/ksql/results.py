@@ -74,6 +74,8 @@ class RowStream:
     header_marks: Mapping[str, str] = field(default_factory=dict)
     """The columns that read headers, in the same queries; they are listed before the value's columns."""
     is_endless: bool = False
+    is_short: bool = False
+    """Whether all rows are there, and few."""
 
     @property
     def schema_text(self) -> str:

@@ -20,6 +20,7 @@ from moldau.client.admin import TopicDescription
 from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog
 from moldau.core.errors import MoldauError, StartupError
+from moldau.core.graphs import Graph
 from moldau.http.metrics import HttpMetrics
 from moldau.ksql.access import PeerAccess
 from moldau.ksql.app import TextStream
@@ -59,6 +60,8 @@ CLIENT_ID = "ksql-server"
 WRITE_MS = 20_000
 CLOSE_S = 2.0
 KEPT_OUTCOMES = 1000
+PROGRESS = ("metrics", "lag", "batches", "restarts")
+"""What of the engine's status is shown as a query's progress; its definition holds settings, which may be secret."""
 TERMINATED = CommandId("cluster", "TerminateCluster", "terminate")
 
 _logger = logging.getLogger("moldau.ksql")
@@ -217,7 +220,7 @@ class KsqlServer:
             self.copies.forget(topic)
         for topic in wanted.keys() - self.copies.followed:
             source = wanted[topic]
-            self.copies.follow(topic, source.partitions, _window_bytes(source))
+            self.copies.follow(topic, source.partitions, _window_bytes(source), source.window_retention_ms)
 
     async def append(self, command: Command) -> tuple[int, Document]:
         """Write a command and wait until it is applied; its offset, and what became of it."""
@@ -361,6 +364,28 @@ class KsqlServer:
     async def _engine_status(self, query_id: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = await self._link.ask("pipeline", f"{self.settings.query_prefix}{query_id}")
         return found
+
+    def query_ids(self) -> Iterable[str]:
+        """The persistent queries of all servers with this service id."""
+        return list(self.state.queries)
+
+    def query_graph(self, query_id: str) -> Graph:
+        """A query's topics, operators and stores."""
+        return self.state.queries[query_id].query.topology.to_graph(query_id)
+
+    async def query_progress(self, query_id: str) -> Document:
+        """How a query does; its numbers are known to the server that runs it."""
+        host, state = self.host_of(query_id), self._descriptions.state_of(self.state.queries[query_id])
+        shown = {"pipeline": query_id, "kind": "query", "state": state, "host": host}
+        if host != self.host_name:
+            return shown
+        try:
+            found = await self._engine_status(query_id)
+        except MoldauError as error:  # the engine has not started it yet, or is being started itself
+            return {**shown, "last_error": str(error)}
+        failures = [one["message"] for one in found["failures"]]
+        progress = {name: found[name] for name in PROGRESS if name in found}
+        return {**shown, "last_error": failures[-1] if failures else None, **progress}
 
     def host_of(self, query_id: str) -> str:
         """The server that runs a query."""

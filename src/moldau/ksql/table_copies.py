@@ -11,8 +11,9 @@ import json
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,8 @@ __all__ = ["SESSION_WINDOW_BYTES", "TIME_WINDOW_BYTES", "StoredRow", "TableCopie
 READ_AT_ONCE = 5000
 POLL_S = 0.1
 RETRY_S = 1.0
+EXPIRE_S = 60.0
+"""How often windows that are out of their retention are looked for."""
 TIME_WINDOW_BYTES, SESSION_WINDOW_BYTES = 8, 16
 
 _SCHEMA = """
@@ -59,6 +62,10 @@ class StoredRow(NamedTuple):
 class _Followed:
     window_bytes: int
     partitions: int
+    retention_ms: int | None = None
+    latest_ms: dict[int, int] = field(default_factory=dict)
+    """The largest time of each partition's records since windows were last looked for."""
+    expired_at: float = 0.0
 
 
 class TableCopies:
@@ -99,10 +106,13 @@ class TableCopies:
         with self._lock:
             return frozenset(self._topics)
 
-    def follow(self, topic: str, partitions: int, window_bytes: int = 0) -> None:
-        """Keep a copy of a topic; keys end with `window_bytes` that tell their window."""
+    def follow(self, topic: str, partitions: int, window_bytes: int = 0, retention_ms: int | None = None) -> None:
+        """Keep a copy of a topic; keys end with `window_bytes` that tell their window.
+
+        Windows go when they are `retention_ms` behind the latest record of their partition.
+        """
         with self._lock:
-            self._topics[topic] = _Followed(window_bytes, partitions)
+            self._topics[topic] = _Followed(window_bytes, partitions, retention_ms)
         self._has_changed.set()
 
     def forget(self, topic: str) -> None:
@@ -199,6 +209,7 @@ class TableCopies:
                 messages = arrived(consumer, READ_AT_ONCE, POLL_S)
                 if messages:
                     self._store(database, topics, messages)
+                _expire(database, topics, time.monotonic())
         finally:
             consumer.close()
 
@@ -242,7 +253,11 @@ class TableCopies:
                 gone.append(place)
             else:
                 headers = _headers_text(message)
-                rows.append((*place, value, message.timestamp()[1], message.partition(), message.offset(), headers))
+                partition, time_ms = message.partition(), message.timestamp()[1]
+                rows.append((*place, value, time_ms, partition, message.offset(), headers))
+                if topics[topic].retention_ms is not None and partition is not None:
+                    latest = topics[topic].latest_ms
+                    latest[partition] = max(time_ms, latest.get(partition, 0))
         database.execute("BEGIN")
         database.executemany("DELETE FROM rows WHERE topic = ? AND key = ? AND window = ?", gone)
         database.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -254,6 +269,24 @@ class TableCopies:
             current = {place: at for place, at in moved.items() if self._topics.get(place[0]) is topics[place[0]]}
             self._positions.update(current)
             self._has_moved.notify_all()
+
+
+def _expire(database: sqlite3.Connection, topics: Mapping[str, _Followed], now_s: float) -> None:
+    """Delete windows that are out of their retention.
+
+    As in Kafka's stores, the start of time windows and the end of sessions count: the first eight bytes of both.
+    """
+    for topic, followed in topics.items():
+        if followed.retention_ms is None or not followed.window_bytes or now_s < followed.expired_at + EXPIRE_S:
+            continue
+        followed.expired_at = now_s
+        for partition, latest_ms in followed.latest_ms.items():
+            oldest_ms = max(0, latest_ms - followed.retention_ms)
+            database.execute(
+                "DELETE FROM rows WHERE topic = ? AND partition = ? AND window < ?",
+                (topic, partition, oldest_ms.to_bytes(8)),
+            )
+        followed.latest_ms.clear()
 
 
 def _drop_others(database: sqlite3.Connection, topics: Set[str]) -> None:

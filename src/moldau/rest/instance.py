@@ -15,7 +15,7 @@ from moldau.rest.settings import RestSettings
 
 __all__ = ["RestInstance"]
 
-DRAIN_S = 2
+DRAIN_S = 1
 
 _logger = logging.getLogger("moldau.rest")
 

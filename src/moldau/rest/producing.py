@@ -6,6 +6,7 @@ librdkafka calls back in the thread that polls; outcomes are handed to the event
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.client.connection import build, log_report
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.unsent_records import end_producer
 from moldau.client.waiting import in_daemon_thread
 from moldau.core.errors import ErrorCode
 from moldau.rest.records.embedded import OutgoingRecord
@@ -25,13 +27,16 @@ __all__ = ["Delivered", "Outcome", "RecordProducer"]
 POLL_S = 0.5
 FULL_WAIT_S = 0.005
 FULL_FOR_S = 60.0
-CLOSE_S = 10.0
+FLUSH_S = 1.0
+"""Requests that wait for their records have been ended by then, so few records are left."""
 DEFAULTS = {
     # Requests wait for their answer, so a pause that waits for more records would only add to their time.
     "linger.ms": "0",
     # A topic that is not there is reported after this time, instead of half a minute.
     "topic.metadata.propagation.max.ms": "5000",
 }
+
+_logger = logging.getLogger("moldau.rest")
 
 
 class Delivered(NamedTuple):
@@ -106,14 +111,14 @@ class RecordProducer:
         return full
 
     async def close(self) -> None:
-        """Send what was handed over, within moments."""
+        """Send what was handed over, within moments; what no broker takes by then is dropped and counted in the log."""
         rdkafka, self._rdkafka, self._is_closed = self._rdkafka, None, True
-        if rdkafka is not None:
-            await in_daemon_thread(lambda: rdkafka.flush(CLOSE_S), name="rest-producer-close")
-            if self._thread is not None:
-                thread = self._thread
-                await in_daemon_thread(lambda: thread.join(CLOSE_S), name="rest-producer-close")
-            await in_daemon_thread(rdkafka.close, name="rest-producer-close")
+        if rdkafka is None:
+            return
+        unsent = await in_daemon_thread(lambda: rdkafka.flush(FLUSH_S), name="rest-producer-close")
+        if unsent:
+            _logger.warning("%d records were not sent: no broker took them within %g s", unsent, FLUSH_S)
+        await in_daemon_thread(lambda: end_producer(rdkafka, 0), name="rest-producer-close")
 
     def _producer(self) -> Producer:
         return self._rdkafka or self._connect()

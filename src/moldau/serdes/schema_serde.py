@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Self, Unpack
 
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.framing import frame_value, parse_frame
 from moldau.schemas.protobuf.codec import ProtobufCodec
 from moldau.schemas.schema import ParsedSchema, parse
-from moldau.schemas.values import ValueCodec, codec_of, frame_value, parse_frame
+from moldau.schemas.values import ValueCodec, codec_of
 from moldau.serdes.schema_options import GivenSchema, RegistryOptions, SerdeOptions
 from moldau.serdes.schema_source import (
     ConnectSchemas,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +30,8 @@ from moldau.server.services import Service, run_services
 
 __all__ = ["main"]
 
+logger = logging.getLogger("moldau.engine")
+
 
 class _ConnectService:
     """The carriers' channel; when it stops, the carriers end first."""
@@ -44,14 +48,27 @@ class _ConnectService:
         await self._channel.stop()
 
 
+class _SparkStart:
+    """Stops first: an engine that is asked to end while Spark is starting does not wait until it has started.
+
+    No pipeline runs by then. Spark's Java process ends with this one; the next start removes its temporary files.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None:
+        if self._engine.is_starting:
+            logger.info("engine stopped while Spark was starting")
+            logging.shutdown()
+            os._exit(0)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="moldau.server.engine")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--threads", type=int, help="how many Spark tasks may run at the same time")
-    parser.add_argument("--tasks-per-carrier", type=int, default=8, help="connector tasks that share a Spark task")
-    parser.add_argument("settings", nargs="*", help="settings of Spark: spark.key=value")
-    options = parser.parse_args(arguments)
+    options = options_of(arguments)
     # Tasks of connectors mostly wait, so there may be many more than cores; the state of queries is split by cores.
     cores = {"spark.sql.shuffle.partitions": str(default_threads())}
     settings = cores | dict(one.partition("=")[::2] for one in options.settings)
@@ -62,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         channel = CarrierChannel(board, engine.settings.get("spark.driver.host", "127.0.0.1"))
         carriers = SparkCarriers(engine, board, channel)
         host = PipelineHost({KSQL: KsqlBuilder(engine), CONNECT: ConnectBuilder(board, carriers)})
-        return [_ConnectService(channel, carriers), EngineService(options.folder, host)]
+        return [_ConnectService(channel, carriers), EngineService(options.folder, host), _SparkStart(engine)]
 
     try:
         return run_services(services, roles=("engine",))
@@ -71,6 +88,16 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     finally:
         engine.close()
+
+
+def options_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line. Options may stand between the folder and Spark's settings, which plain parsing refuses."""
+    parser = argparse.ArgumentParser(prog="moldau.server.engine")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--threads", type=int, help="how many Spark tasks may run at the same time")
+    parser.add_argument("--tasks-per-carrier", type=int, default=8, help="connector tasks that share a Spark task")
+    parser.add_argument("settings", nargs="*", help="settings of Spark: spark.key=value")
+    return parser.parse_intermixed_args(arguments)
 
 
 if __name__ == "__main__":

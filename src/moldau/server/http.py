@@ -1,6 +1,6 @@
-"""The operators' port of a broker: /metrics for Prometheus, /jmx for JMX tools, /healthz for supervisors.
+"""The operators' port of a broker: /metrics for Prometheus, /jmx for JMX tools, /healthz and /readyz for supervisors.
 
-It does not use `moldau.http`, for two reasons: a broker should not import a web framework for three fixed paths, and
+It does not use `moldau.http`, for two reasons: a broker should not import a web framework for four fixed paths, and
 the port has a thread with an event loop of its own, so that /healthz answers while the broker's event loop hangs.
 Metrics are collected on the broker's loop, in short slices between client requests. Start at `MetricsServer`.
 """
@@ -150,7 +150,9 @@ class MetricsServer:
             return self._answer_with("application/json", await self._run_on_broker_loop(self._jmx(pattern)))
         if target.path == "/healthz":
             return self._health()
-        return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
+        if target.path == "/readyz":
+            return self._readiness()
+        return 404, "text/plain", b"/metrics, /jmx, /healthz and /readyz are here\n"
 
     def _health(self) -> tuple[int, str, bytes]:
         """The answer of /healthz. A hanging loop is unhealthy; a hanging disk only delays writes: no restart helps."""
@@ -167,6 +169,12 @@ class MetricsServer:
                 {"what": one.name, "where": one.where, "seconds": round(one.seconds, 1)} for one in stalls
             ]
         return (200 if is_healthy else 503), "application/json", json.dumps(facts).encode() + b"\n"
+
+    def _readiness(self) -> tuple[int, str, bytes]:
+        """The answer of /readyz: whether clients are served, also where some partitions are offline."""
+        is_loop_stuck, _ = self._stalls()
+        is_ready = self._broker_state() == RUNNING and not is_loop_stuck
+        return (200 if is_ready else 503), "application/json", json.dumps({"ready": is_ready}).encode() + b"\n"
 
     def _answer_with(self, content_type: str, body: bytes | None) -> tuple[int, str, bytes]:
         if body is None:

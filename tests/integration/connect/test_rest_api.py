@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -321,3 +322,32 @@ def test_metrics_have_connects_names(connect: httpx.Client, counter: str) -> Non
     wait_until(lambda: has('kafka_connect_source_task_source_record_write_total{connector="counter",task="0"} 5'))
     assert has('kafka_connect_connector_task_status{connector="counter",task="1",status="running"} 1')
     assert has("kafka_connect_worker_connector_count")
+
+
+def test_a_connector_tells_what_it_connects_and_how_it_does(connect: httpx.Client, counter: str) -> None:
+    wait_until(lambda: connect.get(f"/connectors/{counter}/topics").json()[counter]["topics"] == ["numbers"])
+    graph = connect.get(f"/topology/{counter}").json()
+    assert {node["id"]: node["kind"] for node in graph["nodes"]} == {
+        "connector:counter": "connector",
+        "topic:numbers": "topic",
+    }
+    assert graph["edges"] == [{"from": "connector:counter", "to": "topic:numbers", "kind": "flow"}]
+    drawing = connect.get("/topology", headers={"accept": "text/vnd.mermaid"})
+    assert 'c0{{"counter"}}' in drawing.text
+    progress = connect.get(f"/progress/{counter}").json()
+    assert (progress["state"], progress["type"], len(progress["tasks"])) == ("RUNNING", "source", 2)
+    wait_until(lambda: all("source-record-write-total" in one["metrics"] for one in _tasks(connect, counter)))
+    assert error(connect.get("/progress/not-there"))[0] == 404
+
+
+def _tasks(connect: httpx.Client, name: str) -> list[dict[str, Any]]:
+    return list(connect.get(f"/progress/{name}").json()["tasks"])
+
+
+def test_a_sink_tells_its_lag(connect: httpx.Client, counter: str, tmp_path: Path) -> None:
+    make(connect, "reader", {"connector.class": SINK, "topics": "numbers", "database": str(tmp_path / "read.db")})
+    graph = connect.get("/topology").json()
+    ways = {(one["from"], one["to"]) for one in graph["edges"]}
+    assert {("connector:counter", "topic:numbers"), ("topic:numbers", "connector:reader")} <= ways
+    wait_until(lambda: "lag" in connect.get("/progress/reader").json())
+    delete(connect, "reader")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -62,6 +63,41 @@ def test_pull_query_on_a_table(ksql: httpx.Client) -> None:
     header, *rows = query(ksql, f"SELECT * FROM {made} WHERE V = 'a';")
     assert header["header"]["schema"] == "`V` STRING KEY, `N` BIGINT"
     assert rows == [{"row": {"columns": ["a", 1]}}]
+
+
+def test_pull_queries_of_one_shape_answer_for_their_own_keys(ksql: httpx.Client) -> None:
+    made = table(ksql)
+
+    def rows_where(where: str) -> list[Any]:
+        return [one["row"]["columns"] for one in query(ksql, f"SELECT * FROM {made} WHERE {where};")[1:]]
+
+    for _ in range(2):
+        assert rows_where("V = 'a'") == [["a", 1]]
+        assert rows_where("V = 'b'") == [["b", 1]]
+        assert rows_where("V = 'nobody'") == []
+        assert sorted(rows_where("V IN ('a', 'b')")) == [["a", 1], ["b", 1]]
+        assert rows_where("V IN ('b', 'b')") == [["b", 1]]
+        assert rows_where("'b' = V AND N = 1") == [["b", 1]]
+        assert rows_where("'b' = V AND N = 2") == []
+
+
+def test_a_prepared_pull_query_follows_the_table(ksql: httpx.Client) -> None:
+    made = name("T")
+    text = f"SELECT * FROM {made} WHERE ID = {{}};"
+    for columns, row in (("V STRING", [7, "x"]), ("V STRING, W INT", [7, "x", None])):
+        create = f"CREATE SOURCE TABLE {made} (ID INT PRIMARY KEY, {columns}) WITH (kafka_topic='{made}', "
+        run(ksql, f"{create} value_format='JSON', partitions=1);")
+        if columns == "V STRING":
+            run(ksql, f"CREATE TABLE W{made} (ID INT PRIMARY KEY, V STRING) WITH (kafka_topic='{made}', "
+                f"value_format='JSON'); INSERT INTO W{made} VALUES (7, 'x');")  # fmt: skip
+        deadline = time.monotonic() + PATIENCE_S
+        while not (rows := query(ksql, text.format(7))[1:]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert rows == [{"row": {"columns": row}}]
+        assert query(ksql, text.format(8))[1:] == []
+        assert query(ksql, text.format(-7))[1:] == []
+        run(ksql, f"DROP TABLE {made};")
+    assert ksql.post("/query", json={"ksql": text.format(7)}).status_code == 400
 
 
 @pytest.mark.parametrize("accepted", [DELIMITED, None])

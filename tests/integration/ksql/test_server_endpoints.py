@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from tests.integration.ksql.talk import name, refused, run, stream
+from tests.integration.server_process import wait_until
 from tests.ksql_cases.rest_runner import RestServer
 
 import moldau
@@ -107,3 +108,21 @@ def test_requests_that_make_no_sense(ksql: httpx.Client, body: bytes, message: s
 
 def test_unknown_members_are_ignored(ksql: httpx.Client) -> None:
     assert run(ksql, "SHOW STREAMS;", requestProperties={}, somethingElse=1)[0]["@type"] == "streams"
+
+
+def test_a_query_tells_what_it_connects_and_how_it_does(ksql: httpx.Client) -> None:
+    source = stream(ksql)
+    sink = name("copy")
+    run(ksql, f"CREATE STREAM {sink} AS SELECT * FROM {source};")
+    (query,) = ksql.get("/progress").json()["pipelines"]
+    graph = ksql.get(f"/topology/{query['pipeline']}").json()
+    topics = [node["name"] for node in graph["nodes"] if node["kind"] == "topic"]
+    assert sink.upper() in [topic.upper() for topic in topics]
+    assert all(node["pipeline"] == query["pipeline"] for node in graph["nodes"] if node["kind"] == "operator")
+    assert graph == ksql.get("/topology").json()
+    assert ksql.get("/topology", headers={"accept": "text/vnd.mermaid"}).text.startswith("flowchart TD")
+    wait_until(lambda: "metrics" in ksql.get(f"/progress/{query['pipeline']}").json())
+    progress = ksql.get(f"/progress/{query['pipeline']}").json()
+    assert (progress["kind"], progress["state"], progress["last_error"]) == ("query", "RUNNING", None)
+    assert "definition" not in progress  # settings may be secret
+    assert ksql.get("/progress/not-there").status_code == 404

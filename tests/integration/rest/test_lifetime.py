@@ -6,8 +6,10 @@ import re
 import time
 from pathlib import Path
 
+import httpx
 import pytest
-from tests.integration.rest.talk import V2, Talk
+from tests.integration.killable import KillableBroker
+from tests.integration.rest.talk import V2, Talk, embedded
 from tests.integration.server_process import ServerProcess, wait_until
 
 from moldau.testing import Broker
@@ -15,6 +17,9 @@ from moldau.testing.registry import SchemaRegistry
 from moldau.testing.rest import RestProxy
 
 _STARTED = re.compile(r"REST proxy started: (http://\S+)")
+ENDED_S = 9.0
+"""Far above what is promised, 3 s, and far below what an end took that waited for the broker."""
+RECORD, AS_BINARY = '{"records": [{"value": "aGk="}]}', {"content-type": embedded("binary")}
 
 
 def gauge(talk: Talk, name: str) -> float:
@@ -84,6 +89,30 @@ class RestProcess(ServerProcess):
         found = _STARTED.search(self.output)
         assert found, self.output
         return found.group(1)
+
+
+def test_a_proxy_whose_brokers_are_gone_ends_within_moments(tmp_path: Path) -> None:
+    """With a consumer that has joined its group, and a record that waits for a broker."""
+    broker = KillableBroker(tmp_path, {"num.partitions": "1", "group.initial.rebalance.delay.ms": "0"})
+    overrides = [f"bootstrap.servers={broker.bootstrap_servers}", "listeners=http://127.0.0.1:0"]
+    try:
+        broker.start()
+        with RestProcess(*(word for one in overrides for word in ("--override", one))) as process:
+            with Talk(process.url) as talk:
+                topic = talk.new_topic()
+                talk.produce(topic, 1)
+                uri = talk("POST", "/consumers/g", {"auto.offset.reset": "earliest"}, content=V2).document["base_uri"]
+                talk("POST", f"{uri}/subscription", {"topics": [topic]}, content=V2)
+                wait_until(lambda: talk("GET", f"{uri}/records", accept=embedded("binary")).document, what="the record")
+            broker.kill()
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(f"{process.url}/topics/{topic}", content=RECORD, headers=AS_BINARY, timeout=5)
+            began = time.monotonic()
+            assert process.terminate() == 0, process.output
+            assert time.monotonic() - began < ENDED_S, process.output
+            assert "1 records were not sent" in process.output
+    finally:
+        broker.close()
 
 
 @pytest.fixture

@@ -35,8 +35,9 @@ from moldau.formats.types import (
     SqlType,
     StructType,
 )
+from moldau.schemas.framing import frame_value
 from moldau.schemas.schema import parse
-from moldau.schemas.values import codec_of, frame_value
+from moldau.schemas.values import codec_of
 from moldau.serdes.serde import ready_serde
 from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, Window, Windowed
 

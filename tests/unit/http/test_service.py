@@ -59,9 +59,10 @@ def test_socket(server: Running) -> None:
 def test_authentication_health_metrics_and_openapi(client: httpx.Client) -> None:
     assert client.get("/greetings/Ada", auth=("eve", "x")).json()["error_code"] == 401
     assert client.get("/healthz", auth=httpx.Auth()).json() == {"healthy": True}
+    assert client.get("/readyz", auth=httpx.Auth()).status_code == 200
     assert 'example_http_requests_total{method="GET",path="/greetings/{name}"' in client.get("/metrics").text
     paths = client.get("/openapi.json").json()["paths"]
-    assert paths.keys() == {"/greetings/{name}", "/doubles", "/ticks", "/echo", "/healthz", "/metrics"}
+    assert paths.keys() == {"/greetings/{name}", "/doubles", "/ticks", "/echo", "/healthz", "/readyz", "/metrics"}
 
 
 def test_the_page_shows_the_example_as_it_is_and_it_is_short() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from moldau.formats.columns import Column
@@ -24,7 +26,7 @@ class World:
     def partitions(self, topic: str) -> int | None:
         return self.counts.get(topic)
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
         self.done.append(f"create {topic}")
 
     def delete(self, topic: str) -> None:
@@ -46,7 +48,7 @@ class World:
 def test_nothing_happens_until_the_effects_are_run() -> None:
     world = World()
     rehearsal = Rehearsal(world, world)
-    rehearsal.create("new", 2, 1)
+    rehearsal.create("new", 2, 1, {})
     rehearsal.register("new", AVRO, COLUMNS)
     rehearsal.delete("orders")
     assert world.done == []
@@ -59,7 +61,7 @@ def test_nothing_happens_until_the_effects_are_run() -> None:
 def test_later_statements_see_what_earlier_ones_would_do() -> None:
     world = World()
     rehearsal = Rehearsal(world, world)
-    rehearsal.create("new", 2, 1)
+    rehearsal.create("new", 2, 1, {})
     rehearsal.delete("orders")
     assert (rehearsal.partitions("new"), rehearsal.partitions("orders")) == (2, None)
     made = (Column("K", STRING),)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
+from moldau.schemas.framing import Frame, frame_value, parse_frame
 from moldau.schemas.protobuf.codec import decode_indexes, encode_indexes
 from moldau.schemas.schema import parse
-from moldau.schemas.values import Frame, codec_of, frame_value, parse_frame
+from moldau.schemas.values import codec_of
 
 
 def test_a_frame_is_a_magic_byte_an_id_and_a_body() -> None:

@@ -61,6 +61,9 @@ def test_jmx_is_served_as_json_and_filtered() -> None:
 def test_health_follows_the_broker_state() -> None:
     assert answers(b"GET /healthz HTTP/1.1\r\n\r\n")[0][0] == 200
     assert answers(b"GET /healthz HTTP/1.1\r\n\r\n", state=1)[0][0] == 503
+    assert answers(b"GET /readyz HTTP/1.1\r\n\r\n") == [(200, b'{"ready": true}\n')]
+    assert answers(b"GET /readyz HTTP/1.1\r\n\r\n", state=1)[0][0] == 503
+    assert answers(b"GET /readyz HTTP/1.1\r\n\r\n", offline={"t-0": "the disk is full"})[0][0] == 200
 
 
 def test_health_names_offline_partitions_and_their_reasons() -> None:

@@ -19,7 +19,7 @@ from moldau.broker.context import Broker
 from moldau.broker.data.batch_bodies import BodyOpening, Refusals
 from moldau.broker.data.batch_rules import RefusedBatchError, checked_header, stamp_append_time
 from moldau.broker.data.slow_appends import SlowAppends, failure_of, sleeps
-from moldau.broker.leaders import leader_endpoints
+from moldau.broker.leaders import leader_endpoints, missing_error
 from moldau.broker.partition import NotLeaderError, Partition, Topic, when_all_committed, when_all_flushed
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
@@ -352,9 +352,7 @@ def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: i
     topic = item.topic
     partition = item.partition = topic.partitions.get(item.index)
     if partition is None:
-        raise RefusedBatchError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic.name} has no partition {item.index} here"
-        )
+        raise RefusedBatchError(missing_error(topic, item.index), f"{topic.name} has no partition {item.index} here")
     if topic.is_internal and not call.is_admin:
         raise RefusedBatchError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is an internal topic, which only brokers write to"

@@ -13,7 +13,7 @@ from collections.abc import Awaitable
 from enum import IntEnum
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.leaders import leader_error
+from moldau.broker.leaders import leader_error_at
 from moldau.broker.partition import Partition
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
@@ -71,7 +71,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
 def _partition(request: Message, call: RequestContext, broker: Broker, topic: str, wanted: Message) -> Message:
     index = wanted.partition_index
     partition = broker.partitions.get(TopicPartition(topic, index))
-    error = leader_error(partition, wanted.current_leader_epoch)
+    error = leader_error_at(broker.partitions, TopicPartition(topic, index), wanted.current_leader_epoch)
     if error is not None or partition is None:
         return Message(partition_index=index, error_code=error)
     if wanted.timestamp < 0 and call.api_version < FIRST_VERSION.get(wanted.timestamp, 1 << 15):

@@ -9,7 +9,7 @@ retention run. Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.leaders import leader_error
+from moldau.broker.leaders import leader_error_at
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.protocol.messages import Message
@@ -50,7 +50,7 @@ def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> Mes
 
 def _delete_up_to(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
     partition = broker.partitions.get(topic_partition)
-    error = leader_error(partition)
+    error = leader_error_at(broker.partitions, topic_partition)
     if error is not None or partition is None:
         return error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LOW_WATERMARK
     log = partition.log

@@ -8,7 +8,7 @@ Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.leaders import leader_error
+from moldau.broker.leaders import leader_error_at
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.messages import Message
@@ -34,7 +34,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
 
 def _partition(broker: Broker, topic_partition: TopicPartition, wanted: Message) -> Message:
     partition = broker.partitions.get(topic_partition)
-    error = leader_error(partition, wanted.current_leader_epoch)
+    error = leader_error_at(broker.partitions, topic_partition, wanted.current_leader_epoch)
     leader_epoch, end_offset = UNKNOWN
     if error is None and partition is not None and wanted.leader_epoch <= partition.leader_epoch:
         leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)

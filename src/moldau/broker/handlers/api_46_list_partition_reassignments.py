@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import PartitionImage, TopicImage
+from moldau.controller.reassignment import is_reassigned
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -28,7 +29,7 @@ def _reassignments(topic: TopicImage, numbers: set[int]) -> Message:
         partitions=[
             _partition(number, partition)
             for number, partition in topic.partitions.items()
-            if number in numbers and (partition.adding_replicas or partition.removing_replicas)
+            if number in numbers and is_reassigned(partition)
         ],
     )
 

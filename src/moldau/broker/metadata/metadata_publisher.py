@@ -136,6 +136,15 @@ class MetadataPublisher:
             if time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + TURN_S
+        await self._delete_removed()
+
+    async def _delete_removed(self) -> None:
+        """Delete the logs of replicas that were moved to other brokers."""
+        removed = self._broker.partitions.take_removed()
+        if removed:
+            for one in removed:
+                log.info("%s: this broker has no replica of it any more, its log is deleted", one)
+            await asyncio.get_running_loop().run_in_executor(None, self._broker.partitions.delete_logs, removed)
 
     async def _delete_logs(self, delta: ImageDelta) -> None:
         """Delete logs, before new ones are created: a new topic may have the name of a deleted one."""

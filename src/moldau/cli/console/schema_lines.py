@@ -16,9 +16,10 @@ from moldau.cli.tool import ToolError
 from moldau.client.schema_registry import RegistryClient
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.framing import frame_value
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema
-from moldau.schemas.values import ValueCodec, codec_of, frame_value
+from moldau.schemas.values import ValueCodec, codec_of
 from moldau.serdes.schema_source import RegisteredSchema, UnfitValueError, subject_name
 from moldau.serdes.serde import Part
 

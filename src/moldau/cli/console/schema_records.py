@@ -12,7 +12,8 @@ from moldau.cli.console.formatter import Formatter, default_formatter
 from moldau.cli.options import parse_bool
 from moldau.client.schema_registry import RegistryClient, RegistryRefusalError
 from moldau.schemas.errors import SchemaError
-from moldau.schemas.values import ValueCodec, codec_of, parse_frame
+from moldau.schemas.framing import parse_frame
+from moldau.schemas.values import ValueCodec, codec_of
 from moldau.serdes.schema_source import UnfitValueError
 
 __all__ = ["schema_formatter"]

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from moldau.cli.command_line import CommandParser
-from moldau.cli.platform.screen import HEADINGS, PlatformScreen, status_rows
 from moldau.cli.screen import Screen
 from moldau.cli.sub_commands import command_parser, run_command
 from moldau.core.errors import StartupError
@@ -21,6 +22,9 @@ from moldau.server.config import LOOPBACK, data_folder
 from moldau.server.platform.services import DEFAULT_PORTS, SERVICES, Layout, chosen_services
 from moldau.server.platform.status_file import PlatformStatus, ProcessId, hold_lock, load_status
 from moldau.server.platform.supervisor import Supervisor, last_line
+
+if TYPE_CHECKING:
+    from moldau.cli.platform.screen import PlatformScreen
 
 __all__ = ["add_data", "main", "parser", "platform_folder"]
 
@@ -74,12 +78,25 @@ def _supervisor(layout: Layout, words: list[str]) -> Supervisor:
 def _supervise(supervisor: Supervisor, layout: Layout) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: supervisor.request_stop())
-    screen = PlatformScreen(f"state in {layout.folder} · logs: moldau logs SERVICE · Ctrl-C stops everything")
-    try:
-        supervisor.run(screen.show)
-    finally:
-        screen.close()
+    with ExitStack() as opened:
+
+        @cache
+        def screen() -> PlatformScreen:
+            # Loaded after the services have been started, so that they do not wait for it.
+            from moldau.cli.platform.screen import PlatformScreen
+
+            made = PlatformScreen(f"state in {layout.folder} · logs: moldau logs SERVICE · Ctrl-C stops everything")
+            opened.callback(made.close)
+            return made
+
+        supervisor.run(lambda statuses: screen().show(statuses))
     return 0
+
+
+def _show(status: PlatformStatus) -> None:
+    from moldau.cli.platform.screen import HEADINGS, status_rows
+
+    Screen("table").table(HEADINGS, status_rows(status.services))
 
 
 def _start_detached(layout: Layout, words: list[str]) -> int:
@@ -97,7 +114,7 @@ def _start_detached(layout: Layout, words: list[str]) -> int:
         if status is not None and status.supervisor == ProcessId.of(child.pid) and _is_settled(status):
             break
         time.sleep(POLL_S)
-    Screen("table").table(HEADINGS, status_rows(status.services))
+    _show(status)
     print("`moldau status` shows this again, `moldau down` stops it.")
     return 1 if any(one.phase == "failed" for one in status.services.values()) else 0
 
@@ -111,7 +128,7 @@ def _found_running(folder: Path) -> int:
     if status is None:
         raise StartupError(f"another `moldau up` is just starting in {folder}")
     print(f"The platform in {folder} runs already (supervisor: pid {status.supervisor.pid}):")
-    Screen("table").table(HEADINGS, status_rows(status.services))
+    _show(status)
     return 0
 
 

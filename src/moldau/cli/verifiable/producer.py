@@ -23,6 +23,8 @@ __all__ = ["Numbers", "main"]
 
 SOURCE = "org.apache.kafka.tools.VerifiableProducer"
 POLL_S = 0.1
+MAX_UNACKNOWLEDGED = 10_000
+"""Each is reported when it fails, so a run that is ended while no broker answers has to print at most these."""
 
 PARSER = Parser(
     "Send increasing numbers to a topic, and print for each whether it was acknowledged, as JSON.",
@@ -100,6 +102,10 @@ class Numbers:
         self._servers = properties["bootstrap.servers"]
         self._sent = self._acked = 0
 
+    @property
+    def unacknowledged(self) -> int:
+        return len(self._producer)
+
     def stop(self) -> None:
         self._stopped = True
 
@@ -127,17 +133,13 @@ class Numbers:
         options: dict[str, Any] = {}
         if self._create_time_ms >= 0:
             options["timestamp"] = self._create_time_ms + round((time.monotonic() - began) * 1000)
+        while self.unacknowledged >= MAX_UNACKNOWLEDGED:
+            self._producer.poll(POLL_S)
+            if self._stopped:
+                return
+        report = partial(self._delivered, key, value)
+        self._producer.produce(self._topic, value, key, on_delivery=report, **options)
         self._sent += 1
-        while True:
-            try:
-                report = partial(self._delivered, key, value)
-                self._producer.produce(self._topic, value, key, on_delivery=report, **options)
-                break
-            except BufferError:
-                if self._stopped:
-                    self._sent -= 1
-                    return
-                self._producer.poll(POLL_S)
         self._producer.poll(0)
 
     def _pace(self, began: float) -> None:

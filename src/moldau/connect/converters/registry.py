@@ -14,8 +14,8 @@ from moldau.core.errors import MoldauError
 from moldau.formats.errors import FormatError
 from moldau.formats.registry.data_schema import DataSchema
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.framing import frame_value, parse_frame
 from moldau.schemas.schema import ParsedSchema
-from moldau.schemas.values import frame_value, parse_frame
 from moldau.serdes.schema_source import (
     RegisteredSchema,
     SchemaSource,

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from moldau.client.errors import ClientError
 from moldau.connect.api.errors import ConnectError
 from moldau.connect.worker.config_state import Target
+from moldau.connect.worker.flows import Flows
 from moldau.connect.worker.herder import Herder
 from moldau.connect.worker.metrics import connect_families
 from moldau.connect.worker.operations import Operations
@@ -22,6 +23,7 @@ from moldau.http.errors import HttpError
 from moldau.http.forwarding import Forward, ForwardingFailedError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
+from moldau.http.pipelines import pipeline_endpoints
 
 __all__ = ["HOP", "build_app"]
 
@@ -66,7 +68,15 @@ class _Endpoints:
         self._does = Operations(herder)
 
     def table(self) -> list[Endpoint]:
-        return [*self._about_the_worker(), *self._connectors(), *self._states(), *self._plugins(), *self._loggers()]
+        flows = Flows(self._herder)
+        return [
+            *self._about_the_worker(),
+            *self._connectors(),
+            *self._states(),
+            *self._plugins(),
+            *self._loggers(),
+            *pipeline_endpoints(self._does.names, flows.graph, flows.progress),
+        ]
 
     def _row(
         self, method: str, path: str, summary: str, handle: Handle, *, writes: bool = False, **more: Any

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import moldau
-from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
 from moldau.connect.api.connector import SourceConnector
 from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.plugins import PluginNotFoundError
-from moldau.connect.runtime.client_settings import ClientSettings
 from moldau.connect.runtime.secrets import Secrets
 from moldau.connect.runtime.sink_run import sink_group_id
 from moldau.connect.worker.config_state import Target, TaskId
+from moldau.connect.worker.flows import connector_admin
 from moldau.connect.worker.herder import Herder, set_level
 from moldau.connect.worker.status_state import Status, connector_key, task_key, topic_key
 from moldau.connect.worker.validation import ConfigInfos, connector_definition, validate
@@ -350,17 +349,12 @@ class Operations:
         except MoldauError as error:
             raise HttpError(400, str(error)) from None
 
-    def _admin(self, name: str, config: Mapping[str, str]) -> Admin:
-        secrets = Secrets(self._herder.settings.given)
-        clients = ClientSettings(secrets.resolve(self._herder.settings.given), secrets.resolve(config))
-        return Admin(clients.servers, clients.admin(f"connect-offsets-{name}"))
-
     def _committed(self, name: str, config: Mapping[str, str]) -> dict[TopicPartition, int]:
-        found = Groups(self._admin(name, config)).committed(sink_group_id(name, config))
+        found = Groups(connector_admin(self._herder, name, config)).committed(sink_group_id(name, config))
         return {place: committed.offset for place, committed in found.items()}
 
     def _commit(self, name: str, config: Mapping[str, str], changes: Mapping[TopicPartition, int | None]) -> None:
-        groups, group_id = Groups(self._admin(name, config)), sink_group_id(name, config)
+        groups, group_id = Groups(connector_admin(self._herder, name, config)), sink_group_id(name, config)
         deadline = time.monotonic() + SETTLE_S
         while True:
             description = groups.describe(group_id)

@@ -21,10 +21,10 @@ from moldau.formats.surrogates import without_surrogates
 from moldau.formats.types import Row
 from moldau.schemas.avro.schema import AvroSchema
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.framing import frame_value, parse_frame
 from moldau.schemas.json_schema.schema import JsonSchema
 from moldau.schemas.protobuf.schema import ProtobufSchema
 from moldau.schemas.schema import ParsedSchema
-from moldau.schemas.values import frame_value, parse_frame
 from moldau.serdes.schema_source import RegisteredSchema, SchemaSource, UnfitValueError, subject_name
 
 __all__ = ["RegistryCodec"]

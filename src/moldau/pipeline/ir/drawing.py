@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.core import graphs
 from moldau.pipeline.ir.nodes import Materialization, Node, Repartition, Sink, Source, TableSource, inputs_of
 from moldau.pipeline.ir.subtopologies import SubTopology
 
@@ -29,17 +30,7 @@ class _Picture:
 
 def mermaid(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
     """A Mermaid flowchart: topics are rounded, stores are cylinders, operators are boxes."""
-    picture = _picture(nodes, sub_topologies)
-    lines = ["flowchart TD"]
-    lines += [f'  {mark}(["{_without_quotes(topic)}"])' for mark, topic in picture.topics.items()]
-    for number, (title, operators) in enumerate(picture.boxes):
-        lines.append(f'  subgraph box{number}["{title}"]')
-        lines += [f'    {mark}["{name}"]' for mark, name in operators.items()]
-        lines.append("  end")
-    lines += [f'  {mark}[("{store}")]' for mark, store in picture.stores.items()]
-    lines += [f"  {one} --> {other}" for one, other in picture.flows]
-    lines += [f"  {one} -.- {other}" for one, other in picture.uses]
-    return "\n".join(lines) + "\n"
+    return graphs.mermaid(graph("", nodes, sub_topologies))
 
 
 def dot(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
@@ -57,29 +48,27 @@ def dot(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
     return "\n".join(lines) + "\n}\n"
 
 
-def graph(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> dict[str, Any]:
-    """Nodes and edges as a JSON document, for programs that draw several pipelines as one graph.
+def graph(pipeline: str, nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> dict[str, Any]:
+    """Nodes and edges as `core.graphs` has them, for programs that draw several pipelines as one graph.
 
-    A topic has the same id in every pipeline, so that the output of one connects to the input of another.
+    A topic has the same id in every pipeline; operators and stores have that of their pipeline before them.
     """
     picture = _picture(nodes, sub_topologies)
-    ids = {mark: f"topic:{topic}" for mark, topic in picture.topics.items()}
-    ids |= {mark: f"store:{store}" for mark, store in picture.stores.items()}
-    ids |= {mark: f"node:{name}" for _, operators in picture.boxes for mark, name in operators.items()}
-    shown = [{"id": ids[mark], "kind": "topic", "name": topic} for mark, topic in picture.topics.items()]
+    owner = {"pipeline": pipeline} if pipeline else {}
+    prefix = f"{pipeline}/" if pipeline else ""
+    ids = {mark: graphs.topic_id(topic) for mark, topic in picture.topics.items()}
+    ids |= {mark: f"store:{prefix}{store}" for mark, store in picture.stores.items()}
+    ids |= {mark: f"node:{prefix}{name}" for _, operators in picture.boxes for mark, name in operators.items()}
+    shown = [graphs.topic_node(topic) for topic in picture.topics.values()]
     for title, operators in picture.boxes:
         shown += [
-            {"id": ids[mark], "kind": "operator", "name": name, "group": title} for mark, name in operators.items()
+            {"id": ids[mark], "kind": "operator", "name": name, "group": title, **owner}
+            for mark, name in operators.items()
         ]
-    shown += [{"id": ids[mark], "kind": "store", "name": store} for mark, store in picture.stores.items()]
-    edges = [{"from": ids[one], "to": ids[other], "kind": "flow"} for one, other in picture.flows]
-    edges += [{"from": ids[one], "to": ids[other], "kind": "use"} for one, other in picture.uses]
+    shown += [{"id": ids[mark], "kind": "store", "name": store, **owner} for mark, store in picture.stores.items()]
+    edges = [graphs.edge(ids[one], ids[other]) for one, other in picture.flows]
+    edges += [graphs.edge(ids[one], ids[other], "use") for one, other in picture.uses]
     return {"nodes": shown, "edges": edges}
-
-
-def _without_quotes(label: str) -> str:
-    """The label with quotes, which a topic pattern may contain, escaped as Mermaid entities."""
-    return label.replace('"', "#quot;")
 
 
 def _picture(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> _Picture:

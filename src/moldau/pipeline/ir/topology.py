@@ -82,9 +82,9 @@ class Topology:
         """The topology as a Mermaid flowchart, for Markdown."""
         return mermaid(self.nodes, self.subtopologies)
 
-    def to_graph(self) -> dict[str, Any]:
-        """Topics, operators and stores as nodes and edges."""
-        return graph(self.nodes, self.subtopologies)
+    def to_graph(self, pipeline: str = "") -> dict[str, Any]:
+        """Topics, operators and stores as nodes and edges; with the name of its pipeline, ids differ from others'."""
+        return graph(pipeline, self.nodes, self.subtopologies)
 
     def to_dot(self) -> str:
         """The topology as a Graphviz drawing."""

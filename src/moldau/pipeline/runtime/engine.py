@@ -58,6 +58,8 @@ class Engine:
         self._is_ours = spark is None
         self._lock = threading.Lock()
         self._reserved: dict[str, int] = {}
+        self.is_starting = False
+        """Whether Spark is being started, which nothing interrupts; other threads that need it wait."""
 
     def expect_realtime(self) -> None:
         """Note that a real-time pipeline will come: Spark, if it is not running, starts with room for it."""
@@ -114,8 +116,12 @@ class Engine:
                 close_session(self._spark)
                 self._spark = None
             if self._spark is None:
-                with _announce_start():
-                    self._spark = open_session(self._settings)
+                self.is_starting = True
+                try:
+                    with _announce_start():
+                        self._spark = open_session(self._settings)
+                finally:
+                    self.is_starting = False
             return self._spark
 
     def has_lost_spark_for_good(self) -> bool:

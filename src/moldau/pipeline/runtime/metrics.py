@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from moldau.core.ids import TopicPartition
@@ -49,6 +49,19 @@ class MetricsSnapshot:
     """Records in the topics that no finished batch has read yet."""
     lag_by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
     restarts: int
+    batches: tuple[BatchReport, ...] = ()
+    """The last finished batches of this process, oldest first."""
+    last_error: str | None = None
+    """Why it last had to be restarted."""
+
+    def as_progress(self) -> dict[str, Any]:
+        """The metrics with what they are made of, as `/progress` shows them."""
+        return {
+            "metrics": self.as_dict(),
+            "lag": {str(place): lag for place, lag in sorted(self.lag_by_partition.items())},
+            "batches": [asdict(batch) for batch in self.batches],
+            "last_error": self.last_error,
+        }
 
     def as_dict(self) -> dict[str, float | int | None]:
         """The metrics by Kafka-like names, for printing and export."""
@@ -81,6 +94,7 @@ class PipelineMetrics:
         self._state_bytes = 0
         self._reports: deque[BatchReport] = deque(maxlen=REPORTED_BATCHES)
         self.restarts = 0
+        self.last_error: str | None = None
 
     def count_from(self, offsets: Offsets) -> None:
         """Set the offsets at which the first batch starts."""
@@ -109,12 +123,6 @@ class PipelineMetrics:
             self._recent.append((now, read, written))
             self._reports.append(BatchReport(batch, round(time.time() * 1000), read, written))
             self._forget(now)
-
-    @property
-    def last_batches(self) -> list[BatchReport]:
-        """The last finished batches of this process, oldest first."""
-        with self._lock:
-            return list(self._reports)
 
     def note_progress(self, progress: Mapping[str, Any]) -> None:
         """Record Spark's report of its last batch."""
@@ -145,6 +153,8 @@ class PipelineMetrics:
                 lag=sum(lags.values()),
                 lag_by_partition=lags,
                 restarts=self.restarts,
+                batches=tuple(self._reports),
+                last_error=self.last_error,
             )
 
     def _forget(self, now: float) -> None:

@@ -146,7 +146,6 @@ class Pipeline:
         self.handler: Handler = lambda error: Response.SHUTDOWN_CLIENT
         self.failure: MoldauError | None = None
         """The error that ended the pipeline, if it is in state ERROR."""
-        self._last_error: str | None = None
         """Why the last run ended, if the pipeline was started again after it."""
         self.views = parts.views
         self._metrics = parts.metrics
@@ -245,8 +244,6 @@ class Pipeline:
             lambda: self.states.state,
             self.metrics,
             topology=self._parts.topology,
-            last_batches=lambda: self._metrics.last_batches,
-            last_error=lambda: self._last_error,
         )
         self._server = QueryServer(*self._parts.store_server, application)
         self._server.start()
@@ -368,7 +365,7 @@ class Pipeline:
         if not isinstance(error, MoldauError):
             logger.debug("%s: %s", self._name, error)
         diagnosis = diagnose(error)
-        self._last_error = str(diagnosis.error)
+        self._metrics.last_error = str(diagnosis.error)
         _clear_frames(error)
         return diagnosis
 

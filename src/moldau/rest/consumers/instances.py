@@ -19,6 +19,8 @@ __all__ = ["Instances"]
 ALREADY_EXISTS = 40902
 LONGEST_PAUSE_S, SHORTEST_PAUSE_S = 1.0, 0.05
 CLOSED_AT_ONCE = 16
+LEAVE_S = 1.0
+"""How long instances may take to leave their groups when the proxy stops."""
 
 _logger = logging.getLogger("moldau.rest")
 
@@ -55,9 +57,12 @@ class Instances:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sweeping
-        await asyncio.gather(*(self.remove(*place) for place in list(self._instances)), return_exceptions=True)
+        self._closing |= {asyncio.create_task(self.remove(*place)) for place in list(self._instances)}
         if self._closing:
-            await asyncio.wait(self._closing)
+            # A client whose brokers do not answer would wait for them; the process ends without it.
+            _, waiting = await asyncio.wait(self._closing, timeout=LEAVE_S)
+            for task in waiting:
+                task.cancel()
 
     def create(self, group: str, name: str | None, config: InstanceConfig) -> ConsumerInstance:
         """A new instance; raises 40902 if the group has one of this name."""

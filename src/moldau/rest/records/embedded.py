@@ -17,7 +17,7 @@ from moldau.http.errors import HttpError
 from moldau.rest.errors import RestError
 from moldau.rest.records.schemas import SCHEMA_TYPES, KnownSchema, Schemas
 from moldau.schemas.errors import SchemaError
-from moldau.schemas.values import frame_value, parse_frame
+from moldau.schemas.framing import frame_value, parse_frame
 
 __all__ = ["ConvertedRequest", "OutgoingRecord", "converted_request", "decode_base64", "needs_registry", "read_part"]
 

@@ -10,14 +10,18 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from moldau.client.errors import ClientError, SchemaRegistryError
-from moldau.client.schema_registry import RegistryClient, RegistryRefusalError
+from moldau.client.registry_http import RegistryRefusalError
 from moldau.rest.errors import RestError
 from moldau.schemas.errors import SchemaError
 from moldau.schemas.parsed_schema import ParsedSchema
-from moldau.schemas.values import ValueCodec, codec_of
+
+if TYPE_CHECKING:
+    from moldau.client.schema_registry import RegistryClient
+    from moldau.schemas.values import ValueCodec
 
 __all__ = ["SCHEMA_TYPES", "KnownSchema", "Schemas"]
 
@@ -41,12 +45,20 @@ class KnownSchema:
 
 
 class Schemas:
+    """Asks the registry. What parses schemas is loaded with the first one: most proxies never see any."""
+
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._client = RegistryClient(properties)
+        self._properties = properties
         self._lock = threading.Lock()
         self._kept: dict[Hashable, KnownSchema] = {}
         self._until: dict[Hashable, float] = {}
         self._codecs: dict[int, ValueCodec] = {}
+
+    @cached_property
+    def _client(self) -> RegistryClient:
+        from moldau.client.schema_registry import RegistryClient
+
+        return RegistryClient(self._properties)
 
     def is_known(self, *key: Hashable) -> bool:
         """Whether the method of this name answers these arguments without the registry."""
@@ -126,6 +138,8 @@ class Schemas:
         if number not in self._codecs:
             if len(self._codecs) >= MAX_KEPT:
                 self._codecs.clear()
+            from moldau.schemas.values import codec_of
+
             self._codecs[number] = codec_of(parsed)
         return self._codecs[number]
 

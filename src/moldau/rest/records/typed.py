@@ -17,7 +17,7 @@ from moldau.rest.records.embedded import OutgoingRecord
 from moldau.rest.records.moments import parse_timestamp_ms
 from moldau.rest.records.schemas import KnownSchema, Schemas
 from moldau.schemas.errors import SchemaError
-from moldau.schemas.values import frame_value, parse_frame
+from moldau.schemas.framing import frame_value, parse_frame
 
 __all__ = ["ConvertedData", "ConvertedRecord", "converted_record", "described", "needs_registry"]
 

@@ -61,7 +61,9 @@ class Service:
     """Its default port, the one that Kafka's users expect."""
     arguments: Callable[[Layout], list[str]]
     needs: tuple[str, ...] = ("broker",)
-    """Services that must run before it is started, if they are part of the platform."""
+    """Services that it works with: it is stopped before them, and started when they run."""
+    starts_at_once: bool = False
+    """Whether it is started without waiting for those, because it waits for brokers by itself."""
     health_path: str | None = "/healthz"
     """None if a service speaks Kafka's protocol: then accepting connections is enough."""
     stop_s: float = 20.0
@@ -109,8 +111,8 @@ def _ksql(layout: Layout) -> list[str]:
 
 SERVICES: Mapping[str, Service] = {
     "broker": Service(title="broker", port=9092, arguments=_broker, needs=(), health_path=None, stop_s=60),
-    "registry": Service(title="schema registry", port=8081, arguments=_registry),
-    "rest": Service(title="REST proxy", port=8082, arguments=_rest, needs=("broker", "registry")),
+    "registry": Service(title="schema registry", port=8081, arguments=_registry, starts_at_once=True),
+    "rest": Service(title="REST proxy", port=8082, arguments=_rest, needs=("broker", "registry"), starts_at_once=True),
     "connect": Service(title="Connect", port=8083, arguments=_connect, health_path="/health", stop_s=60),
     "ksql": Service(title="ksql", port=8088, arguments=_ksql, needs=("broker", "registry"), stop_s=60),
 }

@@ -88,4 +88,4 @@ def test_a_global_table_is_drawn_in_a_box_of_its_own() -> None:
     source, everywhere = stream("in"), global_table("everywhere")
     joined = join_global("joined", source, everywhere)
     drawing = Topology((source, everywhere, joined, sink("out", joined))).to_mermaid()
-    assert '  subgraph box1["in every task"]\n    n1["everywhere"]\n' in drawing
+    assert '  subgraph box1["in every task"]\n    n3["everywhere"]\n' in drawing

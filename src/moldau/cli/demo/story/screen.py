@@ -31,7 +31,7 @@ class Step:
     orders: int
     per_s: float
     age_ms: float | None
-    """How old the newest order was when it was seen here; None where orders begin, and before the first."""
+    """How long after its INSERT the newest order was seen here; None where orders begin, and before the first."""
     note: str = ""
 
 
@@ -116,14 +116,14 @@ def line(moment: Moment) -> str:
 
 def summary_table(summary: Summary) -> Table:
     table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("")
-    for heading in ("orders", "age of a new order there"):
-        table.add_column(heading, justify="right", header_style="dim")
-    table.add_column("", style="dim")
+    table.add_column("", no_wrap=True)
+    for heading in ("orders", "after"):
+        table.add_column(heading, justify="right", header_style="dim", no_wrap=True)
+    table.add_column("", style="dim", no_wrap=True)
     for step in summary.steps:
         table.add_row(step.name, f"{step.orders:,}", _seconds(step.age_ms), step.note)
     table.add_row("first result after", "", f"{summary.first_result_s:.1f} s", "Spark's start included")
-    table.add_row("complete after the last order", "", f"{summary.caught_up_s:.1f} s", "")
+    table.add_row("complete, from the last order on", "", f"{summary.caught_up_s:.1f} s", "")
     return table
 
 

@@ -43,6 +43,8 @@ def run_shell(session: Session, editor: LineEditor, terminal: Terminal) -> int:
                 session.run(rest)
             break
         except KeyboardInterrupt:
+            if not editor.is_terminal:
+                raise  # a script that is piped in; only at a prompt does Ctrl-C mean "not this line"
             buffer.take()
             terminal.show([""])
             continue

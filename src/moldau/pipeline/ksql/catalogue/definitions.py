@@ -15,6 +15,7 @@ from moldau.pipeline.ksql.catalogue.key_names import with_key_name
 from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.catalogue.sources import SYSTEM_COLUMNS, Source
 from moldau.pipeline.ksql.catalogue.timestamps import check_timestamp
+from moldau.pipeline.ksql.catalogue.topic_settings import topic_settings
 from moldau.pipeline.ksql.catalogue.with_properties import CREATE, WithProperties
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.syntax.statements import ColumnConstraint, ColumnDefinition, CreateSource, SourceKind
@@ -60,7 +61,7 @@ def defined_source(
     _check_schema_ids(properties, names, columns)
     key_format = properties.format("KEY", names["KEY"])
     value_format = properties.format("VALUE", names["VALUE"])
-    partitions, replicas = _topic(topic, properties, topics)
+    partitions, replicas = _topic(topic, properties, topics, statement.kind)
     wrap = properties.flag("WRAP_SINGLE_VALUE")
     if wrap is False:
         value_format = replace(value_format, wrapping=Feature.UNWRAP_SINGLES)
@@ -188,10 +189,12 @@ def _check_schema_ids(
 # --- topics --------------------------------------------------------------------------------------------------
 
 
-def _topic(topic: str, properties: WithProperties, topics: Topics) -> tuple[int, int]:
+def _topic(topic: str, properties: WithProperties, topics: Topics, kind: SourceKind) -> tuple[int, int]:
     """The partitions and replicas of a topic, which is created if it is absent and PARTITIONS is given."""
     wanted = properties.number("PARTITIONS")
     replicas = properties.number("REPLICAS") or 1
+    is_windowed = properties.window() is not None
+    settings = topic_settings(properties, is_table=kind is SourceKind.TABLE, is_windowed=is_windowed)
     found = topics.partitions(topic)
     if found is not None:
         if wanted is not None and wanted != found:
@@ -207,5 +210,5 @@ def _topic(topic: str, properties: WithProperties, topics: Topics) -> tuple[int,
             "(and optionally 'REPLICAS'). For example: CREATE STREAM S (ID INT) WITH "
             f"(KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=1);"
         )
-    topics.create(topic, wanted, replicas)
+    topics.create(topic, wanted, replicas, settings)
     return wanted, replicas

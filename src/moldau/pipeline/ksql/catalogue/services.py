@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from moldau.formats.columns import Column
@@ -16,8 +17,8 @@ class Topics(Protocol):
     def partitions(self, topic: str) -> int | None:
         """The number of partitions of a topic; None if there is no such topic."""
 
-    def create(self, topic: str, partitions: int, replicas: int) -> None:
-        """Create a topic."""
+    def create(self, topic: str, partitions: int, replicas: int, settings: Mapping[str, str]) -> None:
+        """Create a topic with these settings."""
 
     def delete(self, topic: str) -> None:
         """Delete a topic."""

@@ -68,6 +68,8 @@ class Source:
     partitions: int = 1
     replicas: int = 1
     window: KeyWindow | None = None
+    window_retention_ms: int | None = None
+    """How long windows can be asked for, for the results of windowed aggregations."""
     timestamp: TimestampColumn | None = None
     header_names: tuple[str | None, ...] = ()
     """For each header column the header that it reads; None reads all."""

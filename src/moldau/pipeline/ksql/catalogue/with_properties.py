@@ -18,6 +18,8 @@ from moldau.formats.format import (
     parse_delimiter,
     row_format,
 )
+from moldau.pipeline.cores.sql.failures import ExpressionError
+from moldau.pipeline.cores.sql.time.patterns import read_pattern
 from moldau.pipeline.ksql.catalogue.sources import KeyWindow, TimestampColumn, WindowKind
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.syntax.errors import KsqlParseError
@@ -96,6 +98,16 @@ class WithProperties:
                 "CLEANUP_POLICY config manually."
             )
         self.window()
+        self._check_time_pattern()
+
+    def _check_time_pattern(self) -> None:
+        pattern = self.text("TIMESTAMP_FORMAT")
+        if pattern is None:
+            return
+        try:
+            read_pattern(pattern)
+        except ExpressionError as error:
+            raise KsqlError(f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}") from None
 
     # --- values by type
 

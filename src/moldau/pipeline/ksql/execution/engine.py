@@ -23,6 +23,7 @@ from moldau.pipeline.ksql.catalogue.definitions import defined_source
 from moldau.pipeline.ksql.catalogue.replacing import check_replacement
 from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.catalogue.sources import Source
+from moldau.pipeline.ksql.catalogue.topic_settings import topic_settings
 from moldau.pipeline.ksql.catalogue.with_properties import CREATE_AS, INSERT, WithProperties
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.execution.altering import altered_source
@@ -205,7 +206,13 @@ class Engine:
         """Create the topic of a query's result and register its schemas."""
         found = self.topics.partitions(sink.topic)
         if found is None:
-            self.topics.create(sink.topic, sink.partitions, sink.replicas)
+            settings = topic_settings(
+                properties,
+                is_table=sink.is_table,
+                is_windowed=sink.window is not None,
+                window_retention_ms=sink.window_retention_ms,
+            )
+            self.topics.create(sink.topic, sink.partitions, sink.replicas, settings)
         elif found != sink.partitions and properties.number("PARTITIONS") is not None:
             raise KsqlError(
                 f"A Kafka topic with the name '{sink.topic}' already exists, with different partition/replica "

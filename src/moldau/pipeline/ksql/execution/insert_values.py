@@ -73,6 +73,9 @@ def _names(statement: InsertValues, source: Source) -> tuple[str, ...]:
     inserted = [name for name in names if name in headers]
     if inserted:
         raise KsqlError(f"Cannot insert into HEADER columns: {', '.join(inserted)}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise KsqlError(f"Duplicate column names: {', '.join(twice)}")
     unknown = [name for name in names if name not in known and name != "ROWTIME"]
     for name in unknown:
         if name in ("ROWPARTITION", "ROWOFFSET"):

@@ -20,16 +20,14 @@ from moldau.pipeline.ir.row_functions import (
     SelectRow,
 )
 from moldau.pipeline.ir.sql.expressions import AggregateCall, ColumnAt, Literal
-from moldau.pipeline.ir.windows import AggregationWindow, SessionWindow, TimeWindow
-from moldau.pipeline.ksql.catalogue.sources import WINDOW_BOUNDS, KeyWindow, WindowKind
+from moldau.pipeline.ksql.catalogue.sources import WINDOW_BOUNDS
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.planning.relation import Graph, Relation
 from moldau.pipeline.ksql.planning.steps import columns_of, filtered, mapped, projected, repartitioned, with_key
+from moldau.pipeline.ksql.planning.windows import retention_ms_of, window_of
 from moldau.pipeline.ksql.syntax import statements as syntax
 
-__all__ = ["AggregationPlan", "aggregate_name", "aggregated", "window_of"]
-
-DAY_MS = 86_400_000
+__all__ = ["AggregationPlan", "aggregate_name", "aggregated"]
 
 
 def aggregate_name(number: int) -> str:
@@ -47,27 +45,6 @@ class AggregationPlan:
     is_final: bool
     settings: tuple[tuple[str, object], ...] = ()
     """Properties that functions look at."""
-
-
-def window_of(window: syntax.Window, *, is_final: bool) -> tuple[AggregationWindow, KeyWindow, int | None]:
-    """A window for the pipeline, as it appears in keys, and its retention if one is given."""
-    retention = None if window.retention is None else window.retention.ms
-
-    def grace_ms(size_ms: int) -> int:
-        if window.grace is not None:
-            return window.grace.ms
-        return 0 if is_final else max(DAY_MS - size_ms, 0)
-
-    match window:
-        case syntax.TumblingWindow(size=size):
-            made: AggregationWindow = TimeWindow(size_ms=size.ms, advance_ms=size.ms, grace_ms=grace_ms(size.ms))
-            return made, KeyWindow(WindowKind.TUMBLING, size.ms), retention
-        case syntax.HoppingWindow(size=size, advance=advance):
-            made = TimeWindow(size_ms=size.ms, advance_ms=advance.ms, grace_ms=grace_ms(size.ms))
-            return made, KeyWindow(WindowKind.HOPPING, size.ms), retention
-        case syntax.SessionWindow(gap=gap):
-            made = SessionWindow(gap_ms=gap.ms, grace_ms=grace_ms(gap.ms))
-            return made, KeyWindow(WindowKind.SESSION), retention
 
 
 def aggregated(graph: Graph, relation: Relation, plan: AggregationPlan) -> Relation:
@@ -168,8 +145,9 @@ def _results(graph: Graph, grouped: Relation, aggregates: RowAggregates, plan: A
     else:
         within = None
         if plan.window is not None:
-            within, window, retention_ms = window_of(plan.window, is_final=plan.is_final)
-            store = replace(store, retention_ms=_retention_ms(within, retention_ms))
+            within, window = window_of(plan.window, is_final=plan.is_final)
+            if plan.window.retention is not None:
+                store = replace(store, retention_ms=retention_ms_of(plan.window, is_final=plan.is_final))
         node = ir.Aggregate(
             name=graph.name("KSTREAM-AGGREGATE-"),
             input=grouped.node,
@@ -185,12 +163,3 @@ def _results(graph: Graph, grouped: Relation, aggregates: RowAggregates, plan: A
     bounds = () if window is None else WINDOW_BOUNDS
     columns = results + grouped.key + bounds
     return mapped(graph, relation, RowWithKey(has_window=window is not None), columns)
-
-
-def _retention_ms(window: AggregationWindow, given_ms: int | None) -> int | None:
-    """How long windows are kept: as long as records may still change them, or longer if the user says so."""
-    if given_ms is None:
-        return None
-    if isinstance(window, TimeWindow):
-        return max(given_ms, window.size_ms + window.grace_ms)
-    return max(given_ms, window.gap_ms + window.grace_ms) if isinstance(window, SessionWindow) else given_ms

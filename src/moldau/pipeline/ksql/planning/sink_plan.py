@@ -20,12 +20,14 @@ from moldau.pipeline.ir.sql.expressions import ColumnAt
 from moldau.pipeline.ksql.analysis.query_analysis import QueryAnalysis
 from moldau.pipeline.ksql.catalogue.key_names import with_key_name
 from moldau.pipeline.ksql.catalogue.sources import Source, schema_text
+from moldau.pipeline.ksql.catalogue.topic_settings import topic_settings
 from moldau.pipeline.ksql.catalogue.with_properties import WithProperties
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.planning.query_plan import PlannedRows
 from moldau.pipeline.ksql.planning.relation import Graph, Relation, windowed_serde
 from moldau.pipeline.ksql.planning.source_plan import row_timestamp
 from moldau.pipeline.ksql.planning.steps import projected
+from moldau.pipeline.ksql.planning.windows import retention_ms_of
 from moldau.pipeline.ksql.syntax.statements import CreateAsSelect, SourceKind
 from moldau.pipeline.ksql.typing.coercion import convert
 
@@ -57,10 +59,8 @@ def planned_sink(
     check_columns(key_format, schema.key)
     check_columns(value_format, schema.value)
     prefix = str(settings.get("ksql.output.topic.name.prefix") or "")
-    if is_table and rows.relation.window is None and properties.number("RETENTION_MS") is not None:
-        raise KsqlError(
-            "Invalid config variable in the WITH clause: RETENTION_MS. Non-windowed tables do not support retention."
-        )
+    windows = analysis.window
+    topic_settings(properties, is_table=is_table, is_windowed=rows.relation.window is not None)
     return Source(
         name=statement.name,
         kind=statement.kind,
@@ -71,6 +71,7 @@ def planned_sink(
         partitions=properties.number("PARTITIONS") or first.partitions,
         replicas=properties.number("REPLICAS") or first.replicas,
         window=rows.relation.window,
+        window_retention_ms=None if windows is None else retention_ms_of(windows, is_final=analysis.is_final),
         timestamp=properties.timestamp(),
         statement=statement.text,
     )

@@ -76,7 +76,7 @@ class TrialRun:
         topic = given.get("KAFKA_TOPIC")
         if isinstance(topic, str) and self._topics.partitions(topic) is None:
             partitions = given.get("PARTITIONS")
-            self._topics.create(topic, partitions if isinstance(partitions, int) else 1, 1)
+            self._topics.create(topic, partitions if isinstance(partitions, int) else 1, 1, {})
 
     def _feed_query(self, query: PersistentQuery, given: Sequence[tuple[str, MemoryRecord]], fed: set[str]) -> None:
         written = [

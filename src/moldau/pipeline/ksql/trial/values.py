@@ -24,10 +24,10 @@ from moldau.formats.registry.protobuf_rows import framed_message_reader, framed_
 from moldau.formats.registry.schema_texts import data_schema_of
 from moldau.formats.types import ArrayType, MapType, SqlType, StructType
 from moldau.schemas.avro.schema import AvroSchema
+from moldau.schemas.framing import frame_value, parse_frame
 from moldau.schemas.parsed_schema import ParsedSchema
 from moldau.schemas.protobuf.codec import decode_indexes
 from moldau.schemas.protobuf.schema import ProtobufSchema
-from moldau.schemas.values import frame_value, parse_frame
 from moldau.serdes.schema_source import SchemaSource
 
 __all__ = ["decoded", "encoded", "is_equal", "json_text"]

@@ -70,8 +70,8 @@ def typed_call(typer: Typer, node: ast.FunctionCall) -> SqlExpression:
     try:
         function = typer.functions.get(node.name)
         if not isinstance(function, ScalarFunction):
-            kind = "aggregate" if isinstance(function, AggregateFunction) else "table"
-            raise KsqlError(f"{node.name} is an {kind} function and cannot be used here: {render(node)}")
+            kind = "an aggregate" if isinstance(function, AggregateFunction) else "a table"
+            raise KsqlError(f"{node.name} is {kind} function and cannot be used here: {render(node)}")
         shapes = [_argument(typer, argument) for argument in node.arguments]
         resolved = resolve(function.name, function.overloads, shapes)
         arguments = _typed_arguments(typer, node, resolved)

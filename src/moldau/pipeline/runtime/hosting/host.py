@@ -213,7 +213,7 @@ class PipelineHost:
         pipeline = life.pipeline
         found = _status(life)
         if pipeline is not None:
-            found["metrics"] = pipeline.metrics().as_dict()
+            found |= pipeline.metrics().as_progress()
         return found
 
     def explain(self, name: str) -> str:

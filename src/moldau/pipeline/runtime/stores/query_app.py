@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -22,7 +22,7 @@ from moldau.http.errors import HttpError
 from moldau.http.negotiation import MediaTypes
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.errors import StreamsError
-from moldau.pipeline.runtime.metrics import BatchReport, MetricsSnapshot
+from moldau.pipeline.runtime.metrics import MetricsSnapshot
 from moldau.pipeline.runtime.states import State
 from moldau.pipeline.runtime.stores.queryable import Shape
 from moldau.pipeline.runtime.stores.views import LAST_TIME, StoreViews, UnknownStoreError
@@ -44,8 +44,6 @@ class Application:
     state: Callable[[], State]
     metrics: Callable[[], MetricsSnapshot]
     topology: Topology | None = None
-    last_batches: Callable[[], list[BatchReport]] = list
-    last_error: Callable[[], str | None] = lambda: None
 
 
 def build_app(application: Application) -> HttpApp:
@@ -92,7 +90,7 @@ class _Answers:
 
     async def topology(self, call: Call) -> Answer:
         name = self._application.application_id
-        return Answer({"application.id": name, **self._known_topology().to_graph()})
+        return Answer({"application.id": name, **self._known_topology().to_graph(name)})
 
     async def diagram(self, call: Call) -> Answer:
         return Answer(content=self._known_topology().to_mermaid().encode())
@@ -108,10 +106,7 @@ class _Answers:
             {
                 "application.id": self._application.application_id,
                 "state": self._application.state().value,
-                "metrics": snapshot.as_dict(),
-                "lag": {str(place): lag for place, lag in sorted(snapshot.lag_by_partition.items())},
-                "batches": [asdict(batch) for batch in self._application.last_batches()],
-                "last_error": self._application.last_error(),
+                **snapshot.as_progress(),
             }
         )
 

@@ -146,3 +146,86 @@ def test_errors_quote_the_statement_with_all_names_resolved() -> None:
         "FROM ORDERS O\n"
         "EMIT CHANGES"
     )
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("TUMBLING (SIZE 0 SECONDS)", "must be larger than zero"),
+        ("HOPPING (SIZE 0 SECONDS, ADVANCE BY 1 SECOND)", "must be larger than zero"),
+        ("HOPPING (SIZE 2 SECONDS, ADVANCE BY 0 SECONDS)", "advance interval is: 0 and given window size is: 2000"),
+        ("HOPPING (SIZE 1 SECOND, ADVANCE BY 2 SECONDS)", "advance interval is: 2000 and given window size is: 1000"),
+        ("SESSION (0 SECONDS)", "cannot be zero or negative"),
+        ("TUMBLING (SIZE 10 SECONDS, RETENTION 5 SECONDS)", "must be no smaller than its window size"),
+        (
+            "TUMBLING (SIZE 10 SECONDS, RETENTION 10 SECONDS, GRACE PERIOD 1 SECOND)",
+            r"grace=\[1000\], retention=\[10000\]",
+        ),
+        ("SESSION (10 SECONDS, RETENTION 5 SECONDS)", "must be no smaller than its window size"),
+    ],
+)
+def test_lengths_that_make_no_window_are_refused(window: str, message: str) -> None:
+    session = SqlSession(ORDERS)
+    with pytest.raises(KsqlError, match=message):
+        session.execute(f"CREATE TABLE T AS SELECT ITEM, COUNT(*) FROM ORDERS WINDOW {window} GROUP BY ITEM;")
+
+
+@pytest.mark.parametrize(
+    ("statement", "settings"),
+    [
+        (
+            "CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='T', VALUE_FORMAT='JSON', PARTITIONS=1);",
+            {"cleanup.policy": "delete"},
+        ),
+        (
+            "CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='T', VALUE_FORMAT='JSON', PARTITIONS=1, RETENTION_MS=5000);",
+            {"cleanup.policy": "delete", "retention.ms": "5000"},
+        ),
+        (
+            "CREATE TABLE C (A INT PRIMARY KEY, B INT) WITH (KAFKA_TOPIC='T', VALUE_FORMAT='JSON', PARTITIONS=1);",
+            {"cleanup.policy": "compact"},
+        ),
+        ("CREATE TABLE T AS SELECT ITEM, COUNT(*) FROM ORDERS GROUP BY ITEM;", {"cleanup.policy": "compact"}),
+        (
+            "CREATE STREAM T WITH (RETENTION_MS=7000) AS SELECT * FROM ORDERS;",
+            {"cleanup.policy": "delete", "retention.ms": "7000"},
+        ),
+        (
+            "CREATE TABLE T AS SELECT ITEM, COUNT(*) FROM ORDERS WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY ITEM;",
+            {"cleanup.policy": "compact,delete", "retention.ms": str(7 * 86_400_000)},
+        ),
+        (
+            "CREATE TABLE T WITH (RETENTION_MS=1) AS SELECT ITEM, COUNT(*) FROM ORDERS "
+            "WINDOW SESSION (1 HOUR, RETENTION 30 DAYS) GROUP BY ITEM;",
+            {"cleanup.policy": "compact,delete", "retention.ms": str(30 * 86_400_000)},
+        ),
+    ],
+)
+def test_a_new_topic_keeps_what_its_source_needs(statement: str, settings: dict[str, str]) -> None:
+    session = SqlSession(ORDERS, statement)
+    assert session.topics.settings["T"] == settings
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (
+            "CREATE STREAM S (A INT) WITH (KAFKA_TOPIC='T', VALUE_FORMAT='JSON', PARTITIONS=1, RETENTION_MS='x');",
+            "Not a number",
+        ),
+        (
+            "CREATE TABLE C (A INT PRIMARY KEY) WITH (FORMAT='JSON', KAFKA_TOPIC='T', PARTITIONS=1, RETENTION_MS=1);",
+            "Non-windowed tables do not support retention",
+        ),
+        (
+            "CREATE STREAM S (A STRING) WITH (KAFKA_TOPIC='T', VALUE_FORMAT='JSON', PARTITIONS=1, TIMESTAMP='A', "
+            "TIMESTAMP_FORMAT='foo');",
+            "Invalid datetime format for config:TIMESTAMP_FORMAT, reason:Unknown pattern letter: f",
+        ),
+        ("INSERT INTO ORDERS (ID, UNITS, UNITS) VALUES ('a', 1, 2);", "Duplicate column names: UNITS"),
+        ("CREATE STREAM S AS SELECT ID, ITEM FROM ORDERS WHERE EXPLODE(ARRAY[1]) = 1;", "EXPLODE is a table function"),
+    ],
+)
+def test_properties_and_columns_that_cannot_be_are_refused(statement: str, message: str) -> None:
+    with pytest.raises(KsqlError, match=message):
+        SqlSession(ORDERS, statement)

@@ -41,14 +41,13 @@ class Running:
         metrics = PipelineMetrics()
         metrics.count_from({PLACE: 3})
         metrics.count_batch(7, {PLACE: 10}, 4)
+        metrics.last_error = "a broker was away"
         self.application = Application(
             "app",
             stores.views,
             lambda: self.state,
             lambda: metrics.snapshot({PLACE: 12}),
             topology=copy_topology(),
-            last_batches=lambda: metrics.last_batches,
-            last_error=lambda: "a broker was away",
         )
         self._app: Any = build_app(self.application)
 
