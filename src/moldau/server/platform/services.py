@@ -81,7 +81,9 @@ def _brokers_and_schemas(layout: Layout) -> list[str]:
 
 def _broker(layout: Layout) -> list[str]:
     metrics = ["--override", f"metrics.http.port={layout.ports['metrics']}"]
-    return ["server", *_address(layout, "broker"), "--data", str(layout.folder / "log"), *metrics]
+    # As in the file that Kafka ships for one machine: the first member of a group need not wait for others.
+    delay = ["--override", "group.initial.rebalance.delay.ms=0"]
+    return ["server", *_address(layout, "broker"), "--data", str(layout.folder / "log"), *metrics, *delay]
 
 
 def _registry(layout: Layout) -> list[str]:
