@@ -2,77 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.free_ports import free_port
+from tests.integration.running_platform import Platform, until
 
 from moldau.client.admin import Admin
-
-PATIENCE_S = 120
-
-
-class Platform:
-    """A platform of broker, registry and REST proxy in a folder of its own, on free ports."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.ports = {name: free_port() for name in ("broker", "metrics", "registry", "rest")}
-        self.words = [word for name, port in self.ports.items() for word in ("--port", f"{name}={port}")]
-
-    def moldau(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "moldau", *words, "--data", str(self.folder)]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, check=False
-        )
-
-    def up(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.moldau("up", "-d", "registry", "rest", *self.words, *words)
-
-    def rows(self) -> dict[str, dict[str, Any]]:
-        output = self.moldau("status", "-o", "json").stdout
-        return {row["service"]: row for row in json.loads(output)}
-
-    def pid_of(self, service: str) -> int:
-        return int(self.rows()[service]["pid"])
-
-    def supervisor_pid(self) -> int:
-        return int(json.loads((self.folder / "run" / "platform.json").read_text())["supervisor"]["pid"])
-
-    def subjects(self) -> list[str]:
-        url = f"http://127.0.0.1:{self.ports['registry']}/subjects"
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            return list(json.load(answer))
-
-    def produce(self, topic: str) -> int:
-        """Send a record over HTTP; returns its offset."""
-        url = f"http://127.0.0.1:{self.ports['rest']}/topics/{topic}"
-        headers = {"content-type": "application/vnd.kafka.json.v2+json"}
-        request = urllib.request.Request(url, b'{"records": [{"value": 1, "partition": 0}]}', headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(json.load(answer)["offsets"][0]["offset"])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Platform]:
-    made = Platform(tmp_path / "platform")
+    made = Platform(tmp_path / "platform", "registry", "rest")
     yield made
     if (made.folder / "run" / "platform.json").exists():
         made.moldau("down")
@@ -85,14 +30,12 @@ def test_what_dies_is_started_again_and_nothing_is_lost(platform: Platform) -> N
     servers = f"127.0.0.1:{platform.ports['broker']}"
     Admin(servers, timeout_ms=30_000).create_topic("kept", partitions=2)
     assert platform.produce("kept") == 0
-    for service in ("broker", "schema registry", "REST proxy"):
-        pid = platform.pid_of(service)
-        os.kill(pid, signal.SIGKILL)
-        until(lambda service=service, pid=pid: platform.rows()[service]["pid"] not in ("", str(pid)))  # type: ignore[misc]
-        until(lambda service=service: platform.rows()[service]["state"] == "running")  # type: ignore[misc]
-        assert platform.rows()[service]["restarts"] == "1"
+    schema_id = platform.register("kept-value")
+    for title in ("broker", "schema registry", "REST proxy"):
+        platform.kill(title)
+        assert platform.rows()[title]["restarts"] == "1"
     assert "kept" in Admin(servers, timeout_ms=30_000).topic_names()
-    assert platform.subjects() == []
+    assert platform.register("kept-value") == schema_id
     assert platform.produce("kept") == 1
 
     pid = platform.pid_of("schema registry")
@@ -141,3 +84,48 @@ def test_destroy_asks_and_refuses_a_running_platform(platform: Platform) -> None
     (platform.folder / "mine.txt").write_text("kept")
     assert platform.moldau("destroy", "--yes").returncode == 0
     assert [path.name for path in platform.folder.iterdir()] == ["mine.txt"]
+
+
+def test_connect_and_ksql_are_started_again_with_what_they_had(tmp_path: Path) -> None:
+    platform = Platform(tmp_path / "platform")
+    started = platform.up()
+    assert started.returncode == 0, started.stderr
+    try:
+        platform.run_statements(
+            "CREATE STREAM orders (amount INT) WITH (kafka_topic='orders', value_format='json', partitions=1);"
+        )
+        config = {"connector.class": "FileStreamSource", "file": "/not/there", "topic": "lines"}
+        stopped = {"name": "lines", "config": config, "initial_state": "STOPPED"}  # so that Spark is not started
+        platform.ask("connect", "/connectors", stopped)
+        for title in ("Connect", "ksql", "broker"):
+            platform.kill(title)
+        until(lambda: platform.ask("connect", "/connectors") == ["lines"])
+        (listing,) = platform.run_statements("SHOW STREAMS;")
+        assert "ORDERS" in [one["name"] for one in listing["streams"]]
+        for service in ("registry", "rest", "connect", "ksql", "metrics"):
+            for path in ("/healthz", "/readyz"):
+                until(lambda service=service, path=path: isinstance(platform.ask(service, path), dict))  # type: ignore[misc]
+    finally:
+        assert platform.moldau("down").returncode == 0
+
+
+def test_a_query_without_java_says_what_to_install(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": str(Path(sys.executable).parent)}
+    environment.pop("JAVA_HOME", None)
+    platform = Platform(tmp_path / "platform", "registry", "ksql", environment=environment)
+    assert platform.up().returncode == 0
+    try:
+        platform.run_statements(
+            "CREATE STREAM orders (amount INT) WITH (kafka_topic='orders', value_format='json', partitions=1);"
+            "CREATE STREAM copies AS SELECT * FROM orders;"
+        )
+
+        def complaint() -> str:
+            (query,) = platform.ask("ksql", "/progress")["pipelines"]
+            return str(query["last_error"])
+
+        until(lambda: "Spark needs Java 17 or newer" in complaint())
+        assert "apt-get install" in complaint()
+        assert platform.rows()["ksql"]["state"] == "running"
+    finally:
+        assert platform.moldau("down").returncode == 0

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.integration.cli_commands import Terminal
-from tests.integration.registration import RegistrationPoint
 from tests.integration.server_process import wait_until
+from tests.integration.zookeeper import ZooKeeper
 
 from moldau.testing import Broker
 
@@ -30,7 +30,7 @@ ZOOKEEPER_WARNING = (
 def terminal() -> Iterator[Terminal]:
     # The notes' server.properties: broker.id=0, one partition unless told otherwise; the cleaner looks more often.
     settings = {"node.id": "0", "num.partitions": "1", "log.cleaner.backoff.ms": "200"}
-    with RegistrationPoint() as point, Broker(settings | point.broker_settings) as broker:
+    with ZooKeeper() as point, Broker(settings | point.broker_settings) as broker:
         yield Terminal(broker, zookeeper_port=point.port)
 
 

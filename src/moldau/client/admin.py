@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 60_000
 POLL_S = 0.05
+FIRST_ATTEMPT_S = 3.0
 Answer = TypeVar("Answer")
 
 
@@ -146,8 +147,12 @@ class Admin:
 
         if not names:
             return []
-        futures = self.client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
-        found = self.wait_for_all(futures, about=lambda name: f"Topic '{name}'")
+
+        def ask(timeout_s: float) -> dict[str, Any]:
+            futures = self.client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+            return self.wait_for_all(futures, about=lambda name: f"Topic '{name}'")
+
+        found = self._repeated(ask)
         return [_topic(found[name]) for name in names]
 
     def create_topic(
@@ -205,10 +210,14 @@ class Admin:
         from confluent_kafka.admin import ConfigResource
 
         resources = [ConfigResource(_resource_type(kind), name) for name in names]
-        futures: dict[ConfigResource, Future[Any]] = {}
-        for group in [[r] for r in resources] if kind == "broker" else [resources]:
-            futures.update(self._call(self.client.describe_configs, group))
-        found = self.wait_for_all(futures)
+
+        def ask(timeout_s: float) -> dict[ConfigResource, Any]:
+            futures: dict[ConfigResource, Future[Any]] = {}
+            for group in [[r] for r in resources] if kind == "broker" else [resources]:
+                futures.update(self._call(self.client.describe_configs, group, timeout_s))
+            return self.wait_for_all(futures)
+
+        found = self._repeated(ask)
         return {resource.name: [_config_entry(entry) for entry in found[resource].values()] for resource in resources}
 
     def alter_configs(
@@ -275,8 +284,7 @@ class Admin:
     # Cluster
 
     def describe_cluster(self) -> ClusterDescription:
-        future = self.client.describe_cluster(request_timeout=self.timeout_s)
-        found = self.wait_for(future)
+        found = self._repeated(lambda timeout_s: self.wait_for(self.client.describe_cluster(request_timeout=timeout_s)))
         nodes = tuple(sorted((_node(node) for node in found.nodes), key=lambda node: node.id))
         controller_id = found.controller.id if found.controller is not None else None
         return ClusterDescription(found.cluster_id or "", controller_id, nodes)
@@ -331,11 +339,26 @@ class Admin:
         if self._is_over():
             raise GivenUpError("the program ended before a broker answered")
 
-    def _call(self, request: Callable[..., Any], argument: Any) -> Any:
+    def _repeated(self, ask: Callable[[float], Answer]) -> Answer:
+        """Ask until a broker answers: librdkafka gives a request up when its one broker is lost, or waits for that
+        broker until the request's time is up. Only for questions, which change nothing."""
+        deadline, attempt_s = time.monotonic() + self.timeout_s, FIRST_ATTEMPT_S
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            try:
+                return ask(min(left, attempt_s))
+            except UnreachableError:
+                if time.monotonic() + POLL_S >= deadline:
+                    raise
+            attempt_s *= 2
+            time.sleep(POLL_S)
+            self._metadata()  # says anew which broker to ask
+
+    def _call(self, request: Callable[..., Any], argument: Any, timeout_s: float | None = None) -> Any:
         from confluent_kafka import KafkaException
 
         try:
-            return request(argument, request_timeout=self.timeout_s)
+            return request(argument, request_timeout=self.timeout_s if timeout_s is None else timeout_s)
         except KafkaException as error:
             raise client_error(error.args[0]) from None
         except (TypeError, ValueError) as error:

@@ -62,7 +62,9 @@ class ActiveController(Controller):
         clock: Clock,
         *,
         random: Random | None = None,
+        has_heard_nobody: bool = False,
     ) -> None:
+        """`has_heard_nobody`: the brokers that its first term begins with are gone, and none has a session."""
         super().__init__(quorum, quorum.image, config, random=random)
         self._replicated = quorum
         self._clock = clock
@@ -74,6 +76,7 @@ class ActiveController(Controller):
         )
         self._watch: asyncio.Task[None] | None = None
         self._claimed_epoch = -1
+        self._has_heard_nobody = has_heard_nobody
         self._balanced_ms = clock.monotonic_ms()
 
     # --- life -------------------------------------------------------------------------------------------
@@ -106,7 +109,9 @@ class ActiveController(Controller):
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
-        self._sessions.begin(self._replicated.image, now_ms)
+        silence_ms = self._settings.session_timeout_ms if self._has_heard_nobody else 0
+        self._has_heard_nobody = False
+        self._sessions.begin(self._replicated.image, now_ms - silence_ms)
         self._balanced_ms = now_ms
 
     async def _fence_silent(self, now_ms: int) -> None:

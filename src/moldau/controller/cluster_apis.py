@@ -17,7 +17,9 @@ from moldau.controller.broker_sessions import Heartbeat
 from moldau.controller.brokers import BrokerRegistration
 from moldau.controller.elections import IsrProposal
 from moldau.controller.errors import RefusedError, refusal_of
+from moldau.controller.hand_over import HandedMetadata
 from moldau.controller.image import Endpoint, TopicImage
+from moldau.controller.topic_names import METADATA_TOPIC
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.api import (
     ApiKey,
@@ -33,6 +35,8 @@ __all__ = ["CLUSTER_APIS", "ClusterApis", "Forwarded"]
 log = logging.getLogger(__name__)
 
 CLUSTER_APIS: Final[Mapping[int, tuple[int, int]]] = {
+    # Not records of clients: the whole metadata of a broker that had its own (`controller.hand_over`).
+    ApiKey.PRODUCE: (9, 9),
     ApiKey.ALTER_PARTITION: (2, 3),
     ApiKey.ENVELOPE: (0, 0),
     ApiKey.BROKER_REGISTRATION: (0, 4),
@@ -49,10 +53,18 @@ that a controller answers."""
 
 
 class ClusterApis:
-    def __init__(self, controller: ActiveController, *, cluster_id: str, forwarded: Forwarded) -> None:
+    def __init__(
+        self,
+        controller: ActiveController,
+        *,
+        cluster_id: str,
+        forwarded: Forwarded,
+        take_over: Callable[[HandedMetadata], Awaitable[None]] | None = None,
+    ) -> None:
         self._controller = controller
         self._cluster_id = cluster_id
         self._forwarded = forwarded
+        self._take_over = take_over
 
     async def answer(self, request: Message, header: RequestHeader) -> Message:
         """The reply to a request of `CLUSTER_APIS`."""
@@ -65,6 +77,8 @@ class ClusterApis:
                 return await self._alter_partitions(request, header.api_version)
             case ApiKey.ALLOCATE_PRODUCER_IDS:
                 return await self._allocate(request)
+            case ApiKey.PRODUCE:
+                return await self._produce(request)
         return await self._open_envelope(request)
 
     async def _register(self, request: Message) -> Message:
@@ -107,6 +121,21 @@ class ClusterApis:
         except MoldauError as error:
             return Message(error_code=refusal_of(error)[0], producer_id_start=-1, producer_id_len=0)
         return Message(error_code=ErrorCode.NONE, producer_id_start=block.start, producer_id_len=len(block))
+
+    async def _produce(self, request: Message) -> Message:
+        try:
+            handed = HandedMetadata.from_wire(request)
+            if self._take_over is None:
+                raise RefusedError(ErrorCode.INVALID_REQUEST, "only a controller alone takes a broker's metadata")
+            await self._take_over(handed)
+            code = ErrorCode.NONE
+        except MoldauError as error:
+            code, why = refusal_of(error)
+            log.info("metadata is not taken over: %s", why)
+        answer = Message(index=0, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+        answer.record_errors, answer.error_message = [], None
+        responses = [Message(name=METADATA_TOPIC, partition_responses=[answer])]
+        return Message(responses=responses, throttle_time_ms=0)
 
     # --- AlterPartition ---------------------------------------------------------------------------------
 
@@ -194,7 +223,10 @@ class ClusterApis:
 def _registration_of(request: Message) -> BrokerRegistration:
     endpoints = [Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners]
     log_dirs = [one for one in getattr(request, "log_dirs", None) or [] if one is not None]
-    return BrokerRegistration(request.broker_id, request.incarnation_id, endpoints, request.rack, log_dirs)
+    previous_epoch = getattr(request, "previous_broker_epoch", UNKNOWN_EPOCH)
+    return BrokerRegistration(
+        request.broker_id, request.incarnation_id, endpoints, request.rack, log_dirs, previous_epoch
+    )
 
 
 def _proposal(leader_id: int, one: Message, version: int) -> IsrProposal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -37,6 +38,8 @@ __all__ = ["CONTROLLER_APIS", "ControllerApis", "VersionRange"]
 log = logging.getLogger(__name__)
 
 FIRST_WITH_ZERO_LEVELS: Final = 4
+FIRST_WITH_FENCED: Final = 2
+PLAINTEXT: Final = 0
 BROKERS, CONTROLLERS = 1, 2
 NOT_ASKED: Final = -(2**31)
 KRAFT_VERSION: Final = "kraft.version"
@@ -77,11 +80,13 @@ class ControllerApis:
         *,
         cluster_id: str,
         cluster: ClusterApis | None = None,
+        tells_brokers: bool = False,
     ) -> None:
         """`now_ms` gives wall-clock and monotonic time: what the quorum knows is monotonic, replies are not.
 
-        `cluster` answers brokers.
+        `cluster` answers brokers. `tells_brokers` lets clients find brokers here, as they did with ZooKeeper.
         """
+        self._tells_brokers = tells_brokers
         self._quorum = quorum
         self._cluster = cluster
         more = {} if cluster is None else {key: VersionRange(*one) for key, one in CLUSTER_APIS.items()}
@@ -110,7 +115,7 @@ class ControllerApis:
         if header.api_key == ApiKey.DESCRIBE_QUORUM:
             return _frame(header, self.describe_quorum(request))
         if header.api_key == ApiKey.DESCRIBE_CLUSTER:
-            return _frame(header, self._describe_cluster(request, header.api_version))
+            return _frame(header, self._describe_cluster(request, header.api_version, connection.session.local_host))
         return self._answer_later(connection, header, request)
 
     def _answer_later(self, connection: Connection, header: RequestHeader, request: Message) -> ReplySlot:
@@ -163,9 +168,12 @@ class ControllerApis:
         level = self._quorum.kraft_version()
         return {**self._quorum.image.features, **({KRAFT_VERSION: level} if level else {})}
 
-    def _describe_cluster(self, request: Message, version: int) -> Message:
+    def _describe_cluster(self, request: Message, version: int, local_host: str) -> Message:
         """The controllers, for tools that are given the address of one."""
         endpoint_type = request.endpoint_type if version >= 1 else BROKERS
+        if endpoint_type == BROKERS and self._tells_brokers:
+            shows_fenced = version >= FIRST_WITH_FENCED and request.include_fenced_brokers
+            return self._describe_brokers(local_host, shows_fenced=shows_fenced)
         is_known = endpoint_type == CONTROLLERS
         errors = {CONTROLLERS: ErrorCode.NONE, BROKERS: ErrorCode.MISMATCHED_ENDPOINT_TYPE}
         error = errors.get(endpoint_type, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)
@@ -181,6 +189,30 @@ class ControllerApis:
             cluster_id=self._cluster_id,
             controller_id=self._quorum.view().leader_id,
             brokers=controllers if is_known else [],
+            cluster_authorized_operations=NOT_ASKED,
+        )
+
+    def _describe_brokers(self, local_host: str, *, shows_fenced: bool) -> Message:
+        """The brokers, those of this machine at the address by which the caller reached it."""
+        image, here = self._quorum.image, socket.gethostname()
+        brokers = []
+        for broker in sorted(image.brokers.values(), key=lambda one: one.node_id):
+            # A listener that tools can use without credentials, or else the first.
+            plain = [one for one in broker.endpoints.values() if one.security_protocol == PLAINTEXT]
+            at = next(iter(plain or broker.endpoints.values()), None)
+            if at is not None and (shows_fenced or not broker.is_fenced):
+                host, rack, is_fenced = at.host, broker.rack, broker.is_fenced
+                host = local_host if host == here else host
+                brokers.append(
+                    Message(broker_id=broker.node_id, host=host, port=at.port, rack=rack, is_fenced=is_fenced)
+                )
+        return Message(
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            endpoint_type=BROKERS,
+            cluster_id=self._cluster_id,
+            controller_id=self._quorum.view().leader_id,
+            brokers=brokers,
             cluster_authorized_operations=NOT_ASKED,
         )
 

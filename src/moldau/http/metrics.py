@@ -1,4 +1,4 @@
-"""Prometheus metrics of requests, and of the service itself. Start at `HttpMetrics`."""
+"""Prometheus metrics of requests, of the service itself and of its process. Start at `HttpMetrics`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from moldau.core.prometheus import Histogram, MetricFamily, MetricType, Series, render
+from moldau.http.process_metrics import process_families
 
 __all__ = ["HttpMetrics"]
 
@@ -53,6 +54,7 @@ class HttpMetrics:
         for gauge, value in self._gauges().items():
             yield MetricFamily(f"{self._prefix}_{gauge}", MetricType.GAUGE, "", [Series((), value)])
         yield from self._families()
+        yield from process_families()
 
 
 class _Times:

@@ -19,6 +19,7 @@ __all__ = ["QueryMetrics"]
 
 REFRESH_S = 5.0
 PREFIX = "moldau_ksql_query"
+COUNTED_STATES = ("CREATED", "RUNNING", "PAUSED", "REBALANCING", "ERROR")
 NUMBERS = {
     "records-lag": ("lag", MetricType.GAUGE, "Records in the topics of a query that it has not read yet."),
     "records-in-total": ("records_in_total", MetricType.COUNTER, "Records that a query has read."),
@@ -53,6 +54,7 @@ class QueryMetrics:
             "1 for the state that a query is in.",
             [Series((*self._labels(query_id), ("state", state)), 1) for query_id, state in states.items()],
         )
+        yield from _engine_families(states)
         for key, (name, kind, description) in NUMBERS.items():
             series = [
                 Series(self._labels(query_id), float(self._known[query_id][key]))
@@ -78,3 +80,12 @@ class QueryMetrics:
             except MoldauError:
                 continue  # it has just started or ended
         self._known = known
+
+
+def _engine_families(states: Mapping[str, str]) -> Iterator[MetricFamily]:
+    """The queries of a server, by the names that ksqlDB's have in Prometheus."""
+    prefix = "ksql_ksql_engine_query_stats"
+    counts = {f"{state.lower()}_queries": list(states.values()).count(state) for state in COUNTED_STATES}
+    totals = {"liveness_indicator": 1, "num_persistent_queries": len(states), "num_active_queries": len(states)}
+    for name, value in {**totals, **counts}.items():
+        yield MetricFamily(f"{prefix}_{name}", MetricType.GAUGE, "", [Series((), value)])

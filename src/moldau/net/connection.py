@@ -196,7 +196,8 @@ class Connection:
                 (size,) = _frame_length(view, position)
                 stop = position + 4 + size
                 if size < 0 or size > largest:
-                    raise CloseConnectionError(oversize_reason(size, largest))
+                    self._answer_text(bytes(view[position : position + 4]), oversize_reason(size, largest))
+                    return
                 if stop > end:
                     break
                 reply = handle(self, view, position + 4, stop)
@@ -230,6 +231,15 @@ class Connection:
             self._leave_over(view, position, end)
         else:
             self._window = self._scratch
+
+    def _answer_text(self, word: bytes, reason: str) -> None:
+        """Answer what is no request, if the server knows the word, and close; `reason` is why else."""
+        text = self._server.answer_text(word)
+        if text is None:
+            raise CloseConnectionError(reason)
+        self._out.append(text)
+        self._flush()
+        self.close(f"answered {word.decode()}", level=logging.DEBUG)
 
     def _may_go_on(self) -> bool:
         """Whether the next request may be handled, after a reply was queued or many have not been sent yet."""

@@ -60,6 +60,8 @@ class Server:
         self.handle = handle
         self.limits = limits
         """Replace it to change a limit; connections read it each time."""
+        self.answer_text: Callable[[bytes], bytes | None] = lambda word: None
+        """The answer to four bytes that cannot be the length of a request, for a port that knows such words."""
         self._descriptors = descriptors
         """How many connections there are file descriptors for; may change at any time."""
         self._shortage = Shortage()

@@ -305,7 +305,7 @@ class Replica:
             self._save(ElectionState(self.log.last_epoch))
         if self.voter_set.is_only(self.key):
             self.become_candidate(now_ms)
-        elif election.leader_id == self.key.id:
+        elif election.leader_id == self.key.id and self.may_stand:
             self.become_resigned(now_ms)
         elif election.leader_id != NOBODY and self.endpoints_of(election.leader_id):
             self.become_follower(election.epoch, election.leader_id, (), now_ms)

@@ -5,10 +5,11 @@ Start at `build_app`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from moldau.core.prometheus import MetricFamily, MetricType, Series
 from moldau.http import service
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
@@ -62,7 +63,7 @@ def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
         media_types=MEDIA_TYPES,
         render_error=_ErrorAnswers(registry.settings.dialect),
         health=lambda: _health(registry),
-        metrics=HttpMetrics("moldau_registry", lambda: _gauges(registry)),
+        metrics=HttpMetrics("moldau_registry", lambda: _gauges(registry), lambda: _families(registry)),
         schemas=documents.DEFINITIONS,
         error_schema=documents.ERROR,
         max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
@@ -125,6 +126,16 @@ def _gauges(registry: Registry) -> Mapping[str, float]:
         "is_leader": int(registry.leadership.is_leader),
         "applied_offset": registry.store.applied_offset,
     }
+
+
+def _families(registry: Registry) -> Iterator[MetricFamily]:
+    """By the names that Confluent's have in Prometheus."""
+    versions = sum(len(registry.state.versions(name)) for name in registry.state.subjects())
+    for name, text, value in (
+        ("registered_count", "Versions of all subjects.", versions),
+        ("master_slave_role", "1 for the instance that leads.", int(registry.leadership.is_leader)),
+    ):
+        yield MetricFamily(f"kafka_schema_registry_{name}", MetricType.GAUGE, text, [Series((), value)])
 
 
 async def _refuse_to_forward(_call: Call, url: str) -> Answer:

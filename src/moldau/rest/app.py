@@ -11,7 +11,6 @@ from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
-from moldau.http.process_metrics import process_families
 from moldau.http.service import build_app as build_service
 from moldau.rest.errors import render_error
 from moldau.rest.media_types import SERVICE
@@ -104,7 +103,6 @@ class _RestMetrics(HttpMetrics):
         yield _counter("moldau_rest_records_produced_total", proxy.producer.sent_records, "Records stored.")
         yield _counter("moldau_rest_records_failed_total", proxy.producer.failed_records, "Records not stored.")
         yield _counter("moldau_rest_consumer_instances_expired_total", proxy.instances.expired, "Instances removed.")
-        yield from process_families()
 
 
 def _counter(name: str, value: float, text: str) -> MetricFamily:

@@ -24,13 +24,23 @@ from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
-from moldau.core.config.sections import NodeSettings, ReplicationSettings
+from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
+from moldau.log.directories.checkpoints import epoch_of_orderly_end
 from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.directories.meta_properties import load_meta_properties
 from moldau.net.limits import Limits
 from moldau.net.server import Server
+from moldau.server.cluster_finder import (
+    ClusterFinder,
+    FoundCluster,
+    forget_leading,
+    led_itself,
+    other_cluster,
+    own_metadata,
+)
 from moldau.server.cluster_part import ClusterPart, check_cluster_settings
+from moldau.server.controller_voters import configured_voters
 from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, all_directories, log_directories, metadata_directory
 from moldau.server.listeners import listen
@@ -51,6 +61,9 @@ __all__ = ["ClusterNode"]
 _logger = logging.getLogger("moldau.server.KafkaServer")
 
 
+SPARE_MS = 3_000
+
+
 @dataclass(slots=True)
 class _ClusterMetadata:
     """The cluster as the source of metadata, in the form in which a node takes any."""
@@ -64,6 +77,7 @@ class _ClusterMetadata:
 
 
 class ClusterNode(Node):
+    _finder: ClusterFinder | None = None
     _part: ClusterPart | None = None
     _channel: ControllerChannel | None = None
     _lifecycle: BrokerLifecycle | None = None
@@ -78,12 +92,23 @@ class ClusterNode(Node):
         self._image_arrived = asyncio.Event()
         config = self._config
         check_cluster_settings(config)
-        _check_formatted(self._files, all_directories(config))
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
+        found = await self._find_cluster()
+        if found is None or not self._may_format:
+            _check_formatted(self._files, all_directories(config))
         logs.lock()
-        identities = adopt(self._files, all_directories(config), config.node_id, may_format=self._may_format)
+        identities = adopt(
+            self._files,
+            all_directories(config),
+            config.node_id,
+            may_format=self._may_format,
+            cluster_id=None if found is None else found.cluster_id,
+        )
+        if found is not None:
+            config = self._config = found.known_to(config)
+            await self._join(found, identities[metadata_directory(config)].cluster_id)
         part = self._part = ClusterPart(
             config,
             identities[metadata_directory(config)],
@@ -104,6 +129,7 @@ class ClusterNode(Node):
             [one.endpoint for one in self._listening.values()],
             directory_ids(identities, directories),
             config.section(NodeSettings).rack,
+            previous_epoch=epoch_of_orderly_end(self._files, directories),
         )
         await self._catch_up(part, lifecycle.broker_epoch)
         topic_configs = await self._open_logs(logs, part)
@@ -121,20 +147,49 @@ class ClusterNode(Node):
         self._start_watchdog(source)
         self._attach_metrics(broker, server, source)
         await lifecycle.unfence()
+        # Whoever asks now is told of this broker by itself too.
+        await controller.wait_for(lambda image: image.is_alive(config.node_id))
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
+
+    async def _find_cluster(self) -> FoundCluster | None:
+        """The cluster of a broker alone; `None` if the settings say all that it has to know."""
+        config = self._config
+        is_controller = "controller" in config.section(NodeSettings).roles
+        knows_all = bool(len(configured_voters(config))) and not led_itself(config, self._files)
+        if is_controller or knows_all:
+            return None
+        self._finder = ClusterFinder(config, self._clock)
+        return await self._finder.find()
+
+    async def _join(self, found: FoundCluster, cluster_id: str) -> None:
+        """Hand over the metadata that this broker has itself, if it had no cluster or its cluster has forgotten it."""
+        config, files, finder = self._config, self._files, self._finder
+        assert finder is not None, "not looked for"
+        has_led = led_itself(config, files)
+        if has_led or cluster_id != found.cluster_id:
+            own = await self._loop.run_in_executor(None, own_metadata, config, files, self._clock, cluster_id)
+            if own is not None:
+                await finder.hand_over(own)
+            elif cluster_id != found.cluster_id:
+                raise other_cluster(cluster_id, finder.servers)
+            if has_led:
+                forget_leading(config, files)
+        finder.close()
 
     def _new_lifecycle(
         self, part: ClusterPart, channel: ControllerChannel, controller: ForwardingController
     ) -> BrokerLifecycle:
         settings = self._config.section(NodeSettings)
+        # An earlier run of this broker that was killed has a session until it ends by itself.
+        session_ms = self._config.section(ClusterSettings).session_timeout_ms
         return BrokerLifecycle(
             self._config.node_id,
             part.cluster_id,
             channel,
             applied_offset=lambda: -1 if self.broker is None else controller.image.offset,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            registration_timeout_ms=settings.registration_timeout_ms,
+            registration_timeout_ms=max(settings.registration_timeout_ms, session_ms + SPARE_MS),
         )
 
     async def _catch_up(self, part: ClusterPart, broker_epoch: int) -> None:
@@ -191,6 +246,9 @@ class ClusterNode(Node):
                 await controller.publish(delta)
                 if self._fetchers is not None and (delta.partitions or delta.brokers or delta.deleted_topics):
                     self._fetchers.follow(image)
+                if self._isr_changes is not None and delta.brokers:
+                    # A follower that has everything does not name its partitions again when it may join.
+                    self._isr_changes.look_at_all()
             except Exception:
                 _logger.exception("the metadata up to offset %d could not be applied", image.offset)
             await controller.applied(image)
@@ -198,13 +256,19 @@ class ClusterNode(Node):
     # --- stopping ---------------------------------------------------------------------------------------
 
     def give_up_start(self) -> None:
+        if self._finder is not None:
+            self._finder.give_up()
         if self._lifecycle is not None:
             self._lifecycle.give_up()
 
     async def _leave_cluster(self) -> None:
+        if self._finder is not None:
+            self._finder.close()
         if self._lifecycle is not None:
             is_controlled = bool(self._config.value("controlled.shutdown.enable"))
             await self._lifecycle.shut_down(is_controlled=is_controlled)
+            if self._logs is not None:
+                self._logs.broker_epoch = self._lifecycle.broker_epoch
         remote = None if self.broker is None else self.broker.remote_transactions
         for part in (self._fetchers, self._isr_changes, remote, self._peers):
             if part is not None:

@@ -13,12 +13,14 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from moldau.controller.active_controller import ActiveController
 from moldau.controller.cluster_apis import ClusterApis
 from moldau.controller.controller_apis import ControllerApis
+from moldau.controller.eligible_leaders import MIN_ISR, first_records
 from moldau.controller.features import INITIAL_LEVELS
+from moldau.controller.hand_over import HandedMetadata
 from moldau.controller.image import MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
 from moldau.controller.replicated_quorum import ReplicatedQuorum
@@ -32,7 +34,7 @@ from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.net.session import Session
 from moldau.protocol.api import ApiKey, RequestHeader
-from moldau.protocol.metadata_records import FeatureLevelRecord
+from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.raft.settings import QuorumSettings
 from moldau.raft.voters import Endpoint, ReplicaKey, Voter
 from moldau.server.controller_start import open_metadata_partition
@@ -47,9 +49,22 @@ if TYPE_CHECKING:
     from moldau.log.directories.meta_properties import MetaProperties
     from moldau.protocol.messages import Message
 
-__all__ = ["ClusterPart", "check_cluster_settings"]
+__all__ = ["ClusterPart", "ZooKeeperPort", "check_cluster_settings", "open_metadata_log"]
 
 _logger = logging.getLogger("moldau.server.ControllerServer")
+
+TakeOver = Callable[[HandedMetadata], "Awaitable[None]"]
+
+
+class ZooKeeperPort(Protocol):
+    """What a port answers that is ZooKeeper's by its number."""
+
+    advice: str
+    """What to do where the port is taken."""
+
+    def answer_text(self, word: bytes) -> bytes | None: ...
+    def serve(self, part: ClusterPart, server: Server) -> None: ...
+
 
 _HANDLERS = {
     ApiKey.CREATE_TOPICS: "api_19_create_topics",
@@ -88,8 +103,16 @@ class ClusterPart:
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
         on_image: Callable[[], None] = lambda: None,
+        zookeeper: ZooKeeperPort | None = None,
+        take_over: TakeOver | None = None,
+        has_taken_over: bool = False,
     ) -> None:
+        """`zookeeper` is what a controller in ZooKeeper's place answers besides; `take_over` takes the metadata of a
+        broker that had its own until now, after which no broker has been heard of yet."""
         self._config = config
+        self._zookeeper = zookeeper
+        self._take_over = take_over
+        self._has_taken_over = has_taken_over
         self._files = files
         self._clock = clock
         self._on_fatal = on_fatal
@@ -102,8 +125,10 @@ class ClusterPart:
         check_cluster_settings(config)
         voters, servers = configured_voters(config), bootstrap_addresses(config)
         endpoints: tuple[Endpoint, ...] = (controller_endpoint(config),) if self.is_controller else ()
+        if zookeeper is not None and len(voters) == 1:
+            endpoints = ()  # brokers go on with the address at which they found it
         self.quorum = ReplicatedQuorum(
-            self._open_log(metadata_directory(config)),
+            open_metadata_log(config, files, clock, on_fatal),
             Voter(ReplicaKey(config.node_id, identity.directory_id), endpoints),
             replace(self._settings(), bootstrap_servers=len(servers)),
             voters,
@@ -126,27 +151,13 @@ class ClusterPart:
             retry_backoff_ms=times.retry_backoff_ms,
         )
 
-    def _open_log(self, path: str) -> MetadataLog:
-        directory = os.path.join(path, str(METADATA_PARTITION))
-        events = LogEvents(on_fatal=self._on_fatal)
-        partition = open_metadata_partition(directory, self._config, self._files, self._clock, events)
-        if partition.offline_error is not None:
-            raise StartupError(f"the metadata log cannot be used: {partition.offline_error}")
-        settings = self._config.section(MetadataLogSettings)
-        return MetadataLog(
-            partition,
-            self._clock,
-            snapshot_after_bytes=settings.snapshot_after_bytes,
-            keep_bytes=settings.retention_bytes,
-        )
-
     # --- life -------------------------------------------------------------------------------------------
 
     def start(self, current_config: Callable[[], BrokerConfig] | None = None) -> None:
         """Take part in the quorum; a controller answers others from now on."""
         if self.is_controller:
             config = current_config or (lambda: self._config)
-            self.active = ActiveController(self.quorum, config, self._clock)
+            self.active = ActiveController(self.quorum, config, self._clock, has_heard_nobody=self._has_taken_over)
         self.quorum.start()
         if self.active is not None:
             self.active.start()
@@ -154,12 +165,15 @@ class ClusterPart:
 
     def _listen(self, active: ActiveController) -> None:
         config, clock = self._config, self._clock
-        cluster = ClusterApis(active, cluster_id=self.cluster_id, forwarded=self._answer_forwarded)
+        cluster = ClusterApis(
+            active, cluster_id=self.cluster_id, forwarded=self._answer_forwarded, take_over=self._take_over
+        )
         self._apis = ControllerApis(
             self.quorum,
             lambda: (clock.now_ms(), clock.monotonic_ms()),
             cluster_id=self.cluster_id,
             cluster=cluster,
+            tells_brokers=self._zookeeper is not None,
         )
         server = self._server = Server(
             asyncio.get_running_loop(),
@@ -167,6 +181,9 @@ class ClusterPart:
             config.section(Limits),
             descriptors=lambda: current_budget().connections,
         )
+        if self._zookeeper is not None:
+            server.answer_text = self._zookeeper.answer_text
+            self._zookeeper.serve(self, server)
         for wanted in config.listeners:
             if wanted.name not in config.controller_listener_names:
                 continue
@@ -176,7 +193,8 @@ class ClusterPart:
             try:
                 self.ports[wanted.name] = server.listen(wanted.name, wanted.host, wanted.port)
             except OSError as error:
-                raise StartupError(f"cannot listen on {wanted}: {error.strerror}; choose another port") from None
+                advice = "choose another port" if self._zookeeper is None else self._zookeeper.advice
+                raise StartupError(f"cannot listen on {wanted}: {error.strerror}; {advice}") from None
         if not self.ports:
             raise StartupError("listeners: there is none that controller.listener.names names")
 
@@ -211,9 +229,12 @@ class ClusterPart:
         if quorum.image.features:
             return
         given = quorum.log.bootstrap_records()
-        levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
+        levels: list[MetadataRecord] = [
+            FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()
+        ]
         try:
-            await quorum.append(given or levels)
+            first = given or levels
+            await quorum.append([*first, *first_records(first, int(self._config.value(MIN_ISR)))])
         except MoldauError as error:
             _logger.warning("the first records of the cluster are not committed in epoch %d: %s", epoch, error)
 
@@ -236,6 +257,20 @@ class ClusterPart:
 
 async def _now(answer: Message) -> Message:
     return answer
+
+
+def open_metadata_log(
+    config: BrokerConfig, files: Files, clock: Clock, on_fatal: Callable[[BaseException], None]
+) -> MetadataLog:
+    """Open the metadata log of a node, or create it; raises `StartupError`."""
+    directory = os.path.join(metadata_directory(config), str(METADATA_PARTITION))
+    partition = open_metadata_partition(directory, config, files, clock, LogEvents(on_fatal=on_fatal))
+    if partition.offline_error is not None:
+        raise StartupError(f"the metadata log cannot be used: {partition.offline_error}")
+    settings = config.section(MetadataLogSettings)
+    return MetadataLog(
+        partition, clock, snapshot_after_bytes=settings.snapshot_after_bytes, keep_bytes=settings.retention_bytes
+    )
 
 
 def check_cluster_settings(config: BrokerConfig) -> None:

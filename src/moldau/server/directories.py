@@ -41,6 +41,7 @@ __all__ = [
     "all_directories",
     "check_feature",
     "format_directories",
+    "has_id",
     "log_directories",
     "metadata_directory",
     "node_id_for",
@@ -74,6 +75,13 @@ def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
         if known is not None:
             return known.node_id
     return config.section(StorageSettings).reserved_broker_max_id + 1
+
+
+def has_id(config: BrokerConfig, files: Files | None = None) -> bool:
+    """Whether the node has an id: it may not have one (`node_id_for`), or a directory says it."""
+    return not config.is_generated_id_allowed or any(
+        load_meta_properties(files or Files(), path) is not None for path in log_directories(config)
+    )
 
 
 def adopt(

@@ -14,7 +14,7 @@ __all__ = ["WORDS", "PointStatus", "answer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointStatus:
-    """The status of a registration point."""
+    """The status of a controller in ZooKeeper's place."""
 
     version: str
     client_port: int
@@ -23,7 +23,9 @@ class PointStatus:
     connections: int = 0
     received: int = 0
     sent: int = 0
-    broker_epoch: int = 0
+    offset: int = 0
+    """How far the metadata is committed."""
+    mode: str = "standalone"
     brokers: tuple[str, ...] = ()
     """Live brokers, for display: `0 at localhost:9092`."""
     clients: tuple[str, ...] = ()
@@ -34,14 +36,14 @@ def answer(word: bytes, status: PointStatus) -> str | None:
     if word not in WORDS:
         return None
     write = _ANSWERS.get(word)
-    return write(status) if write is not None else f"{word.decode()} is not offered by moldau's registration point.\n"
+    return write(status) if write is not None else f"{word.decode()} is not offered by moldau's controller.\n"
 
 
 def _statistics(status: PointStatus) -> str:
     return (
         f"Latency min/avg/max: 0/0/0\nReceived: {status.received}\nSent: {status.sent}\n"
-        f"Connections: {status.connections}\nOutstanding: 0\nZxid: 0x{max(0, status.broker_epoch):x}\n"
-        f"Mode: standalone\nNode count: {len(status.brokers)}\n"
+        f"Connections: {status.connections}\nOutstanding: 0\nZxid: 0x{max(0, status.offset):x}\n"
+        f"Mode: {status.mode}\nNode count: {len(status.brokers)}\n"
     )
 
 
@@ -64,7 +66,7 @@ def _cons(status: PointStatus) -> str:
 def _mntr(status: PointStatus) -> str:
     values = {
         "zk_version": f"moldau {status.version}",
-        "zk_server_state": "standalone",
+        "zk_server_state": status.mode,
         "zk_avg_latency": 0,
         "zk_max_latency": 0,
         "zk_min_latency": 0,

@@ -11,7 +11,7 @@ from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.net.server import Server
 
-__all__ = ["Listening", "configured_endpoints", "listen"]
+__all__ = ["Listening", "listen"]
 
 _ANY_HOST = ("", "0.0.0.0", "::")
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -34,21 +34,9 @@ class Listening:
     @property
     def endpoint(self) -> Endpoint:
         """The entry of this listener in the cluster's metadata."""
-        told = self.registered_endpoint
-        return told if told.host else told._replace(host=socket.gethostname())
-
-    @property
-    def registered_endpoint(self) -> Endpoint:
-        """The endpoint sent to a registration point. An empty host means any address at which clients reach us."""
         one = self.listener
-        return Endpoint(one.name, one.advertised_host, one.advertised_port, _SECURITY_PROTOCOLS[one.security_protocol])
-
-
-def configured_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """The endpoints before anything is bound: a port may still be 0."""
-    return [
-        Endpoint(one.name, "" if one.host in _ANY_HOST else one.host, one.port) for one in config.advertised_listeners
-    ]
+        host = one.advertised_host or socket.gethostname()
+        return Endpoint(one.name, host, one.advertised_port, _SECURITY_PROTOCOLS[one.security_protocol])
 
 
 def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:

@@ -43,7 +43,7 @@ from moldau.net.server import Server
 from moldau.server.controller_start import MetadataSource, StartedController, start_controller
 from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, all_directories, log_directories
-from moldau.server.listeners import Listening, configured_endpoints, listen
+from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds, announced_registries
 from moldau.server.topic_changes import log_topic_changes
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from moldau.log.segments.segment import Segment
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
-    from moldau.server.membership import ClusterMembership
 
 __all__ = ["BrokerState", "Node"]
 
@@ -116,7 +115,6 @@ class Node:
         self._cleaner: Cleaner | None = None
         self._offline: OfflinePartitions | None = None
         self._descriptors: DescriptorWatch | None = None
-        self._membership: ClusterMembership | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -143,7 +141,7 @@ class Node:
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
         logs.lock()
-        identities = await self._identities(all_directories(config), directories)
+        identities = adopt(self._files, all_directories(config), config.node_id, may_format=self._may_format)
         logs.load_manifests()
         started = self._controller = start_controller(
             self._current_config,
@@ -181,31 +179,11 @@ class Node:
         self._start_upkeep(logs, started)
         self._start_watchdog(started)
         self._attach_metrics(broker, server, started)
-        if self._membership is not None:
-            await self._membership.serve([one.registered_endpoint for one in self._listening.values()])
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
 
-    async def _identities(self, every_directory: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
-        """The identities of the directories; a node without its own controller first requests the cluster id."""
-        node_id, cluster_id = self._config.node_id, None
-        if servers := self._config.registration_servers:
-            # Imported here, because a node that is its own controller does not need this code.
-            from moldau.server.membership import ClusterMembership
-
-            self._membership = ClusterMembership(self._config, servers, self._clock)
-            cluster_id = await self._membership.find()
-        identities = adopt(self._files, every_directory, node_id, may_format=self._may_format, cluster_id=cluster_id)
-        if self._membership is not None:
-            own_id = next(iter(identities.values())).cluster_id
-            endpoints = configured_endpoints(self._config)
-            await self._membership.register(own_id, directory_ids(identities, log_dirs), endpoints)
-        return identities
-
     def give_up_start(self) -> None:
-        """Abort a `start` that waits for other processes; it then raises `StartupError`."""
-        if self._membership is not None:
-            self._membership.give_up()
+        """Abort a `start` that waits for other processes; this one waits for none."""
 
     def _new_broker(
         self, cluster_id: str, started: MetadataSource, logs: LogManager, topic_configs: TopicConfigs
@@ -451,8 +429,6 @@ class Node:
 
     async def _leave_cluster(self) -> None:
         """Tell others that this node stops, while it still serves."""
-        if self._membership is not None:
-            await self._membership.leave()
 
     async def _close_metadata(self) -> None:
         if self._controller is not None:

@@ -7,14 +7,15 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import StartupError
 from moldau.server.descriptors import raise_limit
-from moldau.server.directories import node_id_for
+from moldau.server.directories import has_id, node_id_for
+from moldau.server.late_imports import keep_imports_possible
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announce
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from moldau.server.controller_node import ControllerNode
     from moldau.server.node import Node
 
-__all__ = ["check", "run"]
+__all__ = ["check", "node_class", "run", "stop_at_once"]
 
 _logger = logging.getLogger("moldau.server")
 
@@ -36,33 +37,54 @@ def check(settings: Mapping[str, str]) -> BrokerConfig:
     return config if config.node_id >= 0 else BrokerConfig(settings, node_id=node_id_for(config))
 
 
+def _with_id(settings: Mapping[str, str]) -> BrokerConfig:
+    """The checked settings; a broker without an id takes that of its folder, else an unused one of its cluster."""
+    config = BrokerConfig(settings)
+    if config.node_id >= 0 or has_id(config):
+        return check(settings)
+    from moldau.server.cluster_finder import unused_id
+
+    return BrokerConfig(settings, node_id=unused_id(config))
+
+
 def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> int:
     """Run until a stop signal; returns the exit status."""
     configure_logging(log_format)
-    config = check(settings)
+    config = _with_id(settings)
     for warning in config.warnings:
         _logger.warning(warning)
     raise_limit()
+    keep_imports_possible()
     import uvloop
 
     with announce(config.node_id, tuple(config.section(NodeSettings).roles or ("broker", "controller"))):
         return uvloop.run(_serve(config, may_format=may_format))
 
 
-def _new_node(
-    config: BrokerConfig, *, may_format: bool, on_fatal: Callable[[BaseException], None]
-) -> Node | ControllerNode:
-    if config.section(NodeSettings).roles == ["controller"]:
-        from moldau.server.controller_node import ControllerNode
+def stop_at_once(error: BaseException) -> None:
+    """After a failed fsync the content of the disk is unknown: exit at once, and let recovery check it."""
+    _logger.critical("stopping at once: %s", error)
+    logging.shutdown()
+    os._exit(1)
 
-        return ControllerNode(config, may_format=may_format, on_fatal=on_fatal)
+
+def node_class(config: BrokerConfig) -> type[Node]:
+    """The kind of broker that the settings ask for; imported here, because no process needs every kind."""
     if config.is_in_cluster:
         from moldau.server.cluster_node import ClusterNode
 
-        return ClusterNode(config, may_format=may_format, on_fatal=on_fatal)
+        return ClusterNode
     from moldau.server.node import Node
 
-    return Node(config, may_format=may_format, on_fatal=on_fatal)
+    return Node
+
+
+def _new_node(config: BrokerConfig, *, may_format: bool) -> Node | ControllerNode:
+    if config.section(NodeSettings).roles == ["controller"]:
+        from moldau.server.controller_node import ControllerNode
+
+        return ControllerNode(config, may_format=may_format, on_fatal=stop_at_once)
+    return node_class(config)(config, may_format=may_format, on_fatal=stop_at_once)
 
 
 async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
@@ -75,13 +97,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         if not stop.done():
             stop.set_result(0)
 
-    def fail(error: BaseException) -> None:
-        # After a failed fsync the content of the disk is unknown: exit at once, and let recovery check it.
-        _logger.critical("stopping at once: %s", error)
-        logging.shutdown()
-        os._exit(1)
-
-    node = _new_node(config, may_format=may_format, on_fatal=fail)
+    node = _new_node(config, may_format=may_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request_stop, number.name)
     try:

@@ -82,10 +82,11 @@ class Broker(InThread):
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.core.config import BrokerConfig
         from moldau.log.files import Files
-        from moldau.server.node import Node
+        from moldau.server.run import node_class
 
         config = BrokerConfig(self._effective_settings())
-        node = Node(config, may_format=True, on_fatal=self._on_fatal, clock=self._clock, files=self._files or Files())
+        make = node_class(config)
+        node = make(config, may_format=True, on_fatal=self._on_fatal, clock=self._clock, files=self._files or Files())
         try:
             await node.start()
             self.node = node

@@ -17,7 +17,7 @@ STATUS = PointStatus(
     connections=2,
     received=7,
     sent=6,
-    broker_epoch=26,
+    offset=26,
     brokers=("0 at localhost:9092",),
     clients=("127.0.0.1:5000",),
 )
@@ -56,7 +56,7 @@ def test_the_dump_names_the_brokers_as_zookeeper_did() -> None:
 
 
 def test_words_without_an_answer_say_so() -> None:
-    assert said("wchs") == "wchs is not offered by moldau's registration point.\n"
+    assert said("wchs") == "wchs is not offered by moldau's controller.\n"
 
 
 def test_every_word_is_answered_and_nothing_else_is() -> None:

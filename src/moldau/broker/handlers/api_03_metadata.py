@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.metadata.topic_answers import EncodedTopic, Form, Steps, in_turns
-from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, any_alive_broker, reachable_brokers
+from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, alive_broker, reachable_brokers
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from moldau.controller.topic_names import check_topic_name
@@ -100,7 +100,7 @@ def _answer(
             for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=any_alive_broker(image),
+        controller_id=alive_broker(image, broker.node_id),
         topics=[topic.data for topic in topics],
         operations=operations,
     )

@@ -6,7 +6,7 @@ v1 distinguishes brokers and controllers, v2 fenced brokers and others. Start at
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, any_alive_broker, reachable_brokers
+from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, alive_broker, reachable_brokers
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -29,7 +29,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
         error_message=None,
         endpoint_type=BROKERS,
         cluster_id=broker.cluster_id,
-        controller_id=any_alive_broker(image),
+        controller_id=alive_broker(image, broker.node_id),
         brokers=[
             Message(
                 broker_id=one.node_id, host=endpoint.host, port=endpoint.port, rack=one.rack, is_fenced=one.is_fenced

@@ -5,13 +5,13 @@ Shared by the handlers of Metadata, DescribeTopicPartitions and DescribeCluster.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
 from moldau.core.acls import ResourceType, operations_bitfield
-from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "NOT_ASKED",
     "TOPIC_OPERATIONS",
     "PartitionView",
-    "any_alive_broker",
+    "alive_broker",
     "partition_view",
     "reachable_brokers",
 ]
@@ -58,21 +58,24 @@ def reachable_brokers(
     """Return the brokers that have the caller's listener, with their address on it.
 
     A listener without an advertised host is advertised under the address by which the caller reached this broker, which
-    works through loopback and through the network.
+    works through loopback and through the network. The same holds for other brokers of this machine: each must tell
+    the same addresses, or clients would leave a connection with every answer.
     """
     name = call.listener_name
     own = this_broker.listeners.get(name)
-    is_as_reached = own is not None and not own.advertised_host
+    here = socket.gethostname() if own is not None and not own.advertised_host else None
     return [
         (one, one.endpoints[name]._replace(host=call.local_host))
-        if is_as_reached and one.node_id == this_broker.node_id
+        if here is not None and (one.node_id == this_broker.node_id or one.endpoints[name].host == here)
         else (one, one.endpoints[name])
         for one in brokers
         if name in one.endpoints
     ]
 
 
-def any_alive_broker(image: MetadataImage) -> int:
-    """The controller id for clients: any live broker, since all forward admin requests."""
-    alive = image.alive_brokers()
-    return CHANCE.choice(alive).node_id if alive else -1
+def alive_broker(image: MetadataImage, own_id: int) -> int:
+    """The controller id for clients: a live broker, since all forward admin requests, and this one if it can be: the
+    client has reached it."""
+    if image.is_alive(own_id):
+        return own_id
+    return next((one.node_id for one in image.alive_brokers()), -1)

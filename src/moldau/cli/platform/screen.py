@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Mapping
@@ -63,9 +64,10 @@ class PlatformScreen:
             return
         for name, status in statuses.items():
             before = self._shown.get(name)
-            if before is None or before.phase != status.phase:
+            if before is None or (before.phase, before.note) != (status.phase, status.note):
                 note = f": {status.note}" if status.note else ""
-                print(f"{name}: {status.phase} ({status.address}){note}", flush=True)
+                with contextlib.suppress(OSError):  # the output may be a file on a disk that is full
+                    print(f"{name}: {status.phase} ({status.address}){note}", flush=True)
         self._shown = dict(statuses)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""`zookeeper-server-start` and `zookeeper-server-stop`: the registration point of a cluster, by ZooKeeper's name.
+"""`zookeeper-server-start` and `zookeeper-server-stop`: the controller of a cluster, by ZooKeeper's name.
 
-Courses start it before the broker; brokers whose file says `zookeeper.connect` register there, and tools find them
-with `--zookeeper`. What it does is `server.registration_point`. Start at `zookeeper_server_start`.
+Courses start it before the brokers; those whose file says `zookeeper.connect` find their cluster there, and tools find
+brokers with `--zookeeper`. What it does is `server.zookeeper_node`. Start at `zookeeper_server_start`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from moldau.server.running import running_servers
 
 __all__ = ["zookeeper_server_start", "zookeeper_server_stop"]
 
-ROLE = "registration-point"
+ROLE = "zookeeper"
 """By which the process is found among the running ones."""
 
 _USAGE = "USAGE: zookeeper-server-start [-daemon] zookeeper.properties [--override property=value]*"
 
 
 def zookeeper_server_start(arguments: Sequence[str] | None = None) -> int:
-    """Run a registration point with the `dataDir` and `clientPort` of a zookeeper.properties file."""
+    """Run a controller with the `dataDir` and `clientPort` of a zookeeper.properties file."""
     in_background, words = daemon_and_rest(arguments)
     if not words or words[0] in HELP_WORDS:
         print(_USAGE, file=sys.stderr)
@@ -41,19 +41,20 @@ def zookeeper_server_start(arguments: Sequence[str] | None = None) -> int:
 
 
 def zookeeper_server_stop(arguments: Sequence[str] | None = None) -> int:
-    """Send SIGTERM to each registration point of this user; brokers serve on without it."""
+    """Send SIGTERM to each of this user; brokers serve data on without it, and nothing can be changed."""
     parser = argparse.ArgumentParser(prog="zookeeper-server-stop", description=zookeeper_server_stop.__doc__)
     parser.parse_args(arguments)
     return stop_all([server for server in running_servers() if ROLE in server.process_roles], "zookeeper server")
 
 
 def _run(file: Path, overrides: Sequence[str]) -> int:
-    from moldau.server.registration_point import RegistrationPoint
-    from moldau.server.registration_settings import RegistrationSettings
+    from moldau.server.run import stop_at_once
     from moldau.server.services import run_services
+    from moldau.server.zookeeper_file import ZooKeeperFile
+    from moldau.server.zookeeper_node import ZooKeeperNode
 
-    settings = RegistrationSettings.of(load_file(file) | parse_overrides(overrides))
-    return run_services(lambda: [RegistrationPoint(settings)], roles=(ROLE,))
+    settings = ZooKeeperFile.of(load_file(file) | parse_overrides(overrides))
+    return run_services(lambda: [ZooKeeperNode(settings, on_fatal=stop_at_once)], roles=(ROLE,))
 
 
 if __name__ == "__main__":

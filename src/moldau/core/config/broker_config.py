@@ -121,20 +121,9 @@ class BrokerConfig:
 
     @property
     def is_in_cluster(self) -> bool:
-        """Whether this broker follows a quorum of controllers, instead of being its own or registering at one point."""
+        """Whether this broker follows a quorum of controllers, instead of being its own."""
         roles, voters = self.value("process.roles"), self.value("controller.quorum.voters")
-        if "broker" not in roles:
-            return False
-        return len(voters) > 1 if "controller" in roles else bool(voters)
-
-    @property
-    def registration_servers(self) -> list[str]:
-        """Where this node has to register, as host:port; empty for a node that is its own controller."""
-        roles = self.value("process.roles")
-        if not roles or "controller" in roles or self.is_in_cluster:
-            return []
-        servers: list[str] = self.value("controller.quorum.bootstrap.servers")
-        return servers
+        return "broker" in roles and ("controller" not in roles or len(voters) > 1)
 
     @property
     def is_generated_id_allowed(self) -> bool:

@@ -5,6 +5,7 @@ A process is known by its pid and its start time, because pids are used again. S
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -67,10 +68,26 @@ def _file(folder: Path) -> Path:
 
 
 def save_status(folder: Path, status: PlatformStatus) -> None:
-    path = _file(folder)
+    """Write the file; on a full disk over the old one, which needs no room. Raises `OSError`."""
+    path, content = _file(folder), json.dumps(asdict(status), indent=1).encode()
     beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(asdict(status), indent=1))
-    os.replace(beside, path)
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _overwrite(path, content)
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.pwrite(descriptor, content, 0)
+        os.ftruncate(descriptor, len(content))
+    finally:
+        os.close(descriptor)
 
 
 def load_status(folder: Path) -> PlatformStatus | None:

@@ -6,6 +6,7 @@ that the next `moldau up` takes over what still runs. What to do is decided in `
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import signal
@@ -14,11 +15,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from moldau.core.errors import StartupError
 from moldau.pipeline.runtime.hosting.engine_files import EngineFiles
+from moldau.server.platform.disk import lack_of_room
 from moldau.server.platform.ports import check_ports
 from moldau.server.platform.services import SERVICES, Layout
 from moldau.server.platform.status_file import (
@@ -39,6 +42,7 @@ KILL_S: Final = 10.0
 HEALTH_WHILE_STARTING_S: Final = 0.1
 HEALTH_WHILE_RUNNING_S: Final = 2.0
 HEALTH_TIMEOUT_S: Final = 5.0
+DISK_CHECK_S: Final = 2.0
 LARGEST_LOG_BYTES: Final = 16 * 1024 * 1024
 """A larger log is put aside when its service starts again; one older log is kept."""
 
@@ -53,10 +57,16 @@ class Supervisor:
         adopted = left_running or {}
         self._services = {name: _Supervised(name, layout, adopted.get(name)) for name in layout.names}
         self._is_stopping = False
+        self._lack_of_room: str | None = None
+        self._next_look_s = 0.0
 
     @property
     def statuses(self) -> dict[str, ServiceStatus]:
-        return {name: service.status() for name, service in self._services.items()}
+        found = {name: service.status() for name, service in self._services.items()}
+        if self._lack_of_room:  # told with the service that writes most
+            first = next(iter(found))
+            found[first] = replace(found[first], note=self._lack_of_room)
+        return found
 
     @property
     def is_settled(self) -> bool:
@@ -67,8 +77,11 @@ class Supervisor:
         """Raise if a service cannot possibly start: a port is taken, or the folder cannot be written."""
         free = {name: self._layout.ports[name] for name, one in self._services.items() if not one.is_alive}
         if "broker" in free:
-            free["metrics"] = self._layout.ports["metrics"]
+            free |= self._layout.further_ports
         check_ports(self._layout.host, {name: port for name, port in free.items() if port})
+        lack = lack_of_room(self._layout.folder)
+        if lack:
+            raise StartupError(f"{lack}; --data chooses another folder")
         try:
             (self._layout.folder / "logs").mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -85,9 +98,11 @@ class Supervisor:
                 self._step()
                 statuses = self.statuses
                 if statuses != shown:
-                    shown = statuses
-                    save_status(self._layout.folder, PlatformStatus(ProcessId.of(os.getpid()), self._options, shown))
-                    on_change(shown)
+                    # A status that cannot be written is no reason to leave the services alone.
+                    with contextlib.suppress(OSError):
+                        self._save(statuses)
+                        shown = statuses
+                    on_change(statuses)
                 if self._is_stopping and not any(service.is_alive for service in self._services.values()):
                     end_engine(self._layout.engine_folder)
                     return
@@ -96,8 +111,14 @@ class Supervisor:
             for service in self._services.values():
                 service.end_checks()
 
+    def _save(self, statuses: dict[str, ServiceStatus]) -> None:
+        save_status(self._layout.folder, PlatformStatus(ProcessId.of(os.getpid()), self._options, statuses))
+
     def _step(self) -> None:
         now_s = time.monotonic()
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + DISK_CHECK_S
+            self._lack_of_room = lack_of_room(self._layout.folder)
         for name in take_restart_requests(self._layout.folder):
             if name in self._services and not self._is_stopping:
                 self._services[name].restart(now_s)

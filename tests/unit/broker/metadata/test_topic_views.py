@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from moldau.broker.metadata.topic_answers import Form, told_partition
-from moldau.broker.metadata.topic_views import any_alive_broker, partition_view
+from moldau.broker.metadata.topic_views import alive_broker, partition_view
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from moldau.core.errors import ErrorCode
 
@@ -58,5 +58,5 @@ def test_a_missing_replica_is_an_error_in_version_0_only() -> None:
 
 
 def test_a_cluster_without_brokers_has_no_controller_to_name() -> None:
-    assert any_alive_broker(image(broker(1, fenced=True))) == -1
-    assert any_alive_broker(image(broker(1), broker(2, fenced=True))) == 1
+    assert alive_broker(image(broker(1, fenced=True)), 1) == -1
+    assert alive_broker(image(broker(1), broker(2, fenced=True)), 2) == 1

@@ -1,4 +1,4 @@
-"""A registration point inside the test process: what `zookeeper-server-start` runs."""
+"""The controller in ZooKeeper's place inside the test process: what `zookeeper-server-start` runs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ import tempfile
 from collections.abc import Callable
 from types import TracebackType
 
-from moldau.server import registration_point
-from moldau.server.registration_settings import RegistrationSettings
+from tests.free_ports import free_port
+
+from moldau.server.zookeeper_file import ZooKeeperFile
+from moldau.server.zookeeper_node import ZooKeeperNode
 from moldau.testing.in_thread import InThread
 
-__all__ = ["RegistrationPoint", "four_letter_word"]
+__all__ = ["ZooKeeper", "four_letter_word"]
 
 
-class RegistrationPoint(InThread):
+class ZooKeeper(InThread):
     """`restart()` keeps port and data; `forget()` removes the data."""
 
-    what = "registration point"
+    what = "controller"
 
     def __init__(self, *, session_timeout_ms: int = 9000) -> None:
         super().__init__()
-        self._folder = tempfile.mkdtemp(prefix="moldau-registration-")
+        self._folder = tempfile.mkdtemp(prefix="moldau-zookeeper-")
         self._session_timeout_ms = session_timeout_ms
-        self.port = 0
+        self.port = free_port()
+        self.failures: list[BaseException] = []
 
     @property
     def broker_settings(self) -> dict[str, str]:
-        """What makes a broker register here, by today's names."""
+        """What makes a broker find its cluster here, by today's names."""
         return {
             "process.roles": "broker",
             "controller.quorum.bootstrap.servers": f"localhost:{self.port}",
@@ -43,25 +46,27 @@ class RegistrationPoint(InThread):
     ) -> None:
         super().__exit__(kind, error, trace)
         self.forget()
+        assert self.failures == []
 
     def forget(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
-        settings = RegistrationSettings(
-            data_dir=self._folder,
-            client_port=self.port,
-            host="127.0.0.1",
-            session_timeout_ms=self._session_timeout_ms,
+        file = ZooKeeperFile.of(
+            {
+                "dataDir": self._folder,
+                "clientPort": str(self.port),
+                "clientPortAddress": "127.0.0.1",
+                "broker.session.timeout.ms": str(self._session_timeout_ms),
+            }
         )
-        point = registration_point.RegistrationPoint(settings)
+        node = ZooKeeperNode(file, on_fatal=self.failures.append)
         try:
-            await point.start()
-            self.port = point.port
+            await node.start()
             ready()
             await stopping.wait()
         finally:
-            await point.stop()
+            await node.stop()
 
 
 def four_letter_word(port: int, text: bytes) -> bytes:
