@@ -18,6 +18,9 @@ from tests.integration.killable import KillableProcess
 
 from moldau.cli.storage.command import main as kafka_storage
 from moldau.cli.topics.command import main as kafka_topics
+from moldau.client import wire_admin
+from moldau.client.wire import WireClient
+from moldau.core.ids import TopicPartition as WirePartition
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +105,12 @@ def test_too_few_replicas_in_sync_are_told_and_reads_go_on(cluster: Cluster) -> 
     follower = next(one for one in cluster.isrs("two")[0] if one != leader)
     cluster.kill(follower)
     eventually(lambda: cluster.isrs("two").get(0) == [leader], "the ISR shrinks")
+    with WireClient("127.0.0.1", cluster.ports[leader]) as client:
+        assert wire_admin.is_elr_enabled(client)
+        eventually(
+            lambda: wire_admin.eligible_leader_replicas(client, ["two"])[WirePartition("two", 0)] == ((follower,), ()),
+            "who was in sync last may still lead",
+        )
 
     outcomes = produce(cluster, "two", range(10, 11), retries=0)
     assert [one.code() for one in outcomes if one is not None] == [KafkaError.NOT_ENOUGH_REPLICAS]

@@ -20,11 +20,13 @@ __all__ = ["leader_endpoints", "leader_error", "leader_error_at", "missing_error
 ANY_EPOCH = -1
 
 
-def leader_error(partition: Partition, current_leader_epoch: int = ANY_EPOCH) -> ErrorCode | None:
+def leader_error(
+    partition: Partition, current_leader_epoch: int = ANY_EPOCH, *, is_follower_enough: bool = False
+) -> ErrorCode | None:
     """Return the error if this broker cannot answer for a partition, given the leader epoch the client sent."""
     if partition.log.offline_error is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if not partition.is_leader:
+    if not partition.is_leader and not (is_follower_enough and partition.leader_id >= 0):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if 0 <= current_leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH

@@ -81,7 +81,8 @@ class BrokerSessions:
         records: list[MetadataRecord] = [registration(broker, epoch)]
         if known is not None:
             gone = replay_records(image, records, offset=epoch, epoch=image.epoch).image
-            records += leave(gone, broker.node_id, self._may_lose_data)
+            is_orderly = known.epoch == broker.previous_epoch
+            records += leave(gone, broker.node_id, self._may_lose_data, is_orderly=is_orderly)
         return records, ErrorCode.NONE
 
     def registered(self, node_id: int, now_ms: int) -> None:

@@ -35,6 +35,8 @@ class BrokerRegistration(NamedTuple):
     endpoints: Sequence[Endpoint]
     rack: str | None = None
     log_dirs: Sequence[uuid.UUID] = ()
+    previous_epoch: int = -1
+    """The epoch under which it last ended in order; -1 if it ended in another way, or this is its first start."""
 
 
 def registration(broker: BrokerRegistration, offset: int) -> RegisterBrokerRecord:

@@ -223,7 +223,10 @@ class ClusterApis:
 def _registration_of(request: Message) -> BrokerRegistration:
     endpoints = [Endpoint(one.name, one.host, one.port, one.security_protocol) for one in request.listeners]
     log_dirs = [one for one in getattr(request, "log_dirs", None) or [] if one is not None]
-    return BrokerRegistration(request.broker_id, request.incarnation_id, endpoints, request.rack, log_dirs)
+    previous_epoch = getattr(request, "previous_broker_epoch", UNKNOWN_EPOCH)
+    return BrokerRegistration(
+        request.broker_id, request.incarnation_id, endpoints, request.rack, log_dirs, previous_epoch
+    )
 
 
 def _proposal(leader_id: int, one: Message, version: int) -> IsrProposal:

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.controller.eligible_leaders import MIN_ISR, clearing, has_eligible_leaders
 from moldau.controller.errors import RefusedError, refusal_of
-from moldau.controller.image import ConfigResource, ConfigResourceType, MetadataImage
+from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, MetadataImage
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.config import TOPIC_KEYS, BrokerConfig, ConfigType, Dynamic, parse_topic_overrides
 from moldau.core.config.broker_keys import LISTENER_PREFIX, base_key
@@ -116,11 +117,16 @@ def _change_records(image: MetadataImage, change: ResourceChange, config: Broker
         parse_group_overrides(wanted, config)
     else:
         _check_broker_change(image, resource, {op.name for op in change.ops}, wanted, config)
-    names = dict.fromkeys(op.name for op in change.ops)
+    names = [op.name for op in change.ops if wanted.get(op.name) != present.get(op.name)]
+    if resource == CLUSTER_DEFAULT and MIN_ISR in names and MIN_ISR not in wanted and has_eligible_leaders(image):
+        text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
+        raise RefusedError(ErrorCode.INVALID_CONFIG, text)
     return [
-        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=wanted.get(name))
-        for name in names
-        if wanted.get(name) != present.get(name)
+        *(
+            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=wanted.get(name))
+            for name in names
+        ),
+        *clearing(image, resource, names),
     ]
 
 

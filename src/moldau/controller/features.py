@@ -24,7 +24,7 @@ SUPPORTED: Final[dict[str, FeatureRange]] = {
     "kraft.version": FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 2),
     "group.version": FeatureRange(0, 1),
-    ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 0),
+    ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 1),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
 }

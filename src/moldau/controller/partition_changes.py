@@ -7,34 +7,22 @@ leader where the present one cannot go on. Pure. Start at `PartitionDraft`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from moldau.controller.features import ELIGIBLE_LEADER_REPLICAS
+from moldau.controller.eligible_leaders import has_eligible_leaders, min_isr_of
 from moldau.controller.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage, TopicImage
 from moldau.protocol.metadata_records import PartitionChangeRecord
 
-__all__ = ["RECOVERED", "RECOVERING", "PartitionDraft", "directory_of", "has_eligible_leaders", "min_isr_of"]
+__all__ = ["RECOVERED", "RECOVERING", "PartitionDraft", "directory_of", "is_electable"]
 
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 """The state of a leader elected without regard to lost records, until it has said that it goes on."""
 
 UNCHANGED_STATE: Final = -1
-MIN_ISR: Final = "min.insync.replicas"
 _RESERVED: Final = 100
 """Directory ids below it have meanings of their own, such as "not assigned yet"."""
-
-
-def has_eligible_leaders(image: MetadataImage) -> bool:
-    """Whether the cluster keeps eligible leader replicas."""
-    return image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-
-
-def min_isr_of(image: MetadataImage, topic: str) -> int:
-    """A topic's `min.insync.replicas`; with eligible leader replicas the cluster always has a value for all topics."""
-    value = image.topic_config(topic).get(MIN_ISR) or image.cluster_config.get(MIN_ISR)
-    return int(value) if value else 1
 
 
 def directory_of(broker: BrokerImage | None) -> uuid.UUID | None:
@@ -120,8 +108,9 @@ class PartitionDraft:
             return
         if self.leader != NO_LEADER:
             self._last_known = ()
-        elif not self.isr and not self._last_known and self.now.leader != NO_LEADER:
-            self._last_known = (self.now.leader,)
+        elif not self.isr and not self._last_known:
+            # A partition may have lost its leader before the cluster kept eligible ones.
+            self._last_known = (self.now.leader,) if self.now.leader != NO_LEADER else self.now.isr[:1]
 
     # --- election ---------------------------------------------------------------------------------------
 
@@ -211,8 +200,3 @@ def _if_other(wanted: tuple[int, ...], present: Sequence[int]) -> tuple[int, ...
 
 def _nothing(number: int, topic: TopicImage) -> PartitionChangeRecord:
     return PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id)
-
-
-def changes_of(drafts: Iterable[PartitionDraft]) -> Iterable[PartitionChangeRecord]:
-    """The records of those that change."""
-    return (record for record in (draft.record() for draft in drafts) if record is not None)

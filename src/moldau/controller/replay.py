@@ -176,10 +176,14 @@ def _remove_topic(draft: _Draft, record: records.RemoveTopicRecord) -> None:
 
 
 def _clear_elr(draft: _Draft, record: records.ClearElrRecord) -> None:
+    """Forget who else could lead, except where nobody leads: nothing more was committed there since."""
     for topic in [one for one in draft.read("topics").values() if record.topic_name in ("", one.name)]:
-        partitions = draft.partitions_of(topic)
-        for number, partition in list(partitions.items()):
-            partitions[number] = partition._replace(eligible_leader_replicas=(), last_known_elr=())
+        for number, partition in topic.partitions.items():
+            if partition.leader >= 0 and (partition.eligible_leader_replicas or partition.last_known_elr):
+                cleared = records.PartitionChangeRecord(
+                    partition_id=number, topic_id=topic.topic_id, eligible_leader_replicas=(), last_known_elr=()
+                )
+                _partition_change(draft, cleared)
 
 
 # --- brokers ----------------------------------------------------------------------------------------

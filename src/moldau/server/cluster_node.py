@@ -26,6 +26,7 @@ from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
 from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
+from moldau.log.directories.checkpoints import epoch_of_orderly_end
 from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.directories.meta_properties import load_meta_properties
 from moldau.net.limits import Limits
@@ -128,6 +129,7 @@ class ClusterNode(Node):
             [one.endpoint for one in self._listening.values()],
             directory_ids(identities, directories),
             config.section(NodeSettings).rack,
+            previous_epoch=epoch_of_orderly_end(self._files, directories),
         )
         await self._catch_up(part, lifecycle.broker_epoch)
         topic_configs = await self._open_logs(logs, part)
@@ -244,6 +246,9 @@ class ClusterNode(Node):
                 await controller.publish(delta)
                 if self._fetchers is not None and (delta.partitions or delta.brokers or delta.deleted_topics):
                     self._fetchers.follow(image)
+                if self._isr_changes is not None and delta.brokers:
+                    # A follower that has everything does not name its partitions again when it may join.
+                    self._isr_changes.look_at_all()
             except Exception:
                 _logger.exception("the metadata up to offset %d could not be applied", image.offset)
             await controller.applied(image)
@@ -262,6 +267,8 @@ class ClusterNode(Node):
         if self._lifecycle is not None:
             is_controlled = bool(self._config.value("controlled.shutdown.enable"))
             await self._lifecycle.shut_down(is_controlled=is_controlled)
+            if self._logs is not None:
+                self._logs.broker_epoch = self._lifecycle.broker_epoch
         remote = None if self.broker is None else self.broker.remote_transactions
         for part in (self._fetchers, self._isr_changes, remote, self._peers):
             if part is not None:

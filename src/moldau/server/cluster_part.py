@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from moldau.controller.active_controller import ActiveController
 from moldau.controller.cluster_apis import ClusterApis
 from moldau.controller.controller_apis import ControllerApis
+from moldau.controller.eligible_leaders import MIN_ISR, first_records
 from moldau.controller.features import INITIAL_LEVELS
 from moldau.controller.hand_over import HandedMetadata
 from moldau.controller.image import MetadataImage
@@ -33,7 +34,7 @@ from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.net.session import Session
 from moldau.protocol.api import ApiKey, RequestHeader
-from moldau.protocol.metadata_records import FeatureLevelRecord
+from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.raft.settings import QuorumSettings
 from moldau.raft.voters import Endpoint, ReplicaKey, Voter
 from moldau.server.controller_start import open_metadata_partition
@@ -228,9 +229,12 @@ class ClusterPart:
         if quorum.image.features:
             return
         given = quorum.log.bootstrap_records()
-        levels = [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
+        levels: list[MetadataRecord] = [
+            FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()
+        ]
         try:
-            await quorum.append(given or levels)
+            first = given or levels
+            await quorum.append([*first, *first_records(first, int(self._config.value(MIN_ISR)))])
         except MoldauError as error:
             _logger.warning("the first records of the cluster are not committed in epoch %d: %s", epoch, error)
 

@@ -62,13 +62,25 @@ class BrokerLifecycle:
         self._beats: asyncio.Task[None] | None = None
         self.stopping = asyncio.Event()
         self._is_silent = False
+        self._previous_epoch = -1
         self.broker_epoch = -1
         """The epoch of the current registration."""
 
     # --- joining ----------------------------------------------------------------------------------------
 
-    async def register(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[uuid.UUID], rack: str | None) -> int:
-        """Register and begin to send heartbeats; returns the broker epoch. Raises `StartupError` if refused."""
+    async def register(
+        self,
+        endpoints: Sequence[Endpoint],
+        log_dirs: Sequence[uuid.UUID],
+        rack: str | None,
+        *,
+        previous_epoch: int = -1,
+    ) -> int:
+        """Register and begin to send heartbeats; returns the broker epoch. Raises `StartupError` if refused.
+
+        `previous_epoch` is the one under which the last run ended in order, -1 if it did not.
+        """
+        self._previous_epoch = previous_epoch
         self._endpoints, self._log_dirs, self._rack = tuple(endpoints), tuple(log_dirs), rack
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         has_warned = False
@@ -116,11 +128,11 @@ class BrokerLifecycle:
             ],
             rack=self._rack,
             log_dirs=list(self._log_dirs),
-            previous_broker_epoch=-1,
+            previous_broker_epoch=self._previous_epoch,
         )
         reply = await self._channel.send(ApiKey.BROKER_REGISTRATION, request, timeout_s=min(5.0, self._timeout_s))
         if reply.error_code == ErrorCode.NONE:
-            self.broker_epoch = reply.broker_epoch
+            self.broker_epoch = self._previous_epoch = reply.broker_epoch
         return ErrorCode(reply.error_code)
 
     def _refusal(self, error: ErrorCode) -> str:

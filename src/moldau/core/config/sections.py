@@ -146,6 +146,7 @@ class ReplicationSettings:
 class FetchSettings:
     max_bytes: int = setting("fetch.max.bytes")
     session_cache_slots: int = setting("max.incremental.fetch.session.cache.slots")
+    replica_selector: str | None = setting("replica.selector.class")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

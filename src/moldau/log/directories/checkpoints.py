@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from moldau.core.ids import TopicPartition
@@ -26,6 +26,7 @@ __all__ = [
     "HIGH_WATERMARKS",
     "LOG_START_OFFSETS",
     "RECOVERY_POINTS",
+    "epoch_of_orderly_end",
     "load_checkpoint",
     "parse_checkpoint",
     "render_checkpoint",
@@ -80,6 +81,20 @@ def save_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> None
     """Write the marker that lets the next start skip recovery; the last write of a shutdown."""
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     files.atomic_write(os.path.join(directory, CLEAN_SHUTDOWN), content.encode())
+
+
+def epoch_of_orderly_end(files: Files, directories: Sequence[str]) -> int:
+    """The broker epoch under which the last run ended cleanly in all of these directories; -1 if it did not."""
+    epochs = {_epoch_in(files, os.path.join(directory, CLEAN_SHUTDOWN)) for directory in directories}
+    return epochs.pop() if len(epochs) == 1 else -1
+
+
+def _epoch_in(files: Files, path: str) -> int:
+    try:
+        epoch = json.loads(files.read_file(path))["brokerEpoch"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
+    return epoch if isinstance(epoch, int) else -1
 
 
 def take_clean_shutdown(files: Files, directory: str) -> bool:

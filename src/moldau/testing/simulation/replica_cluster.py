@@ -17,10 +17,13 @@ from moldau.controller import elections
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat
 from moldau.controller.brokers import BrokerRegistration
 from moldau.controller.elections import IsrProposal
+from moldau.controller.eligible_leaders import enabling
+from moldau.controller.features import ELIGIBLE_LEADER_REPLICAS
 from moldau.controller.image import Endpoint, MetadataImage, PartitionImage
+from moldau.controller.partition_changes import RECOVERING
 from moldau.controller.replay import replay_records
 from moldau.core.errors import ErrorCode
-from moldau.protocol.metadata_records import MetadataRecord, PartitionRecord, TopicRecord
+from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
 from moldau.testing.simulation.kernel import InvariantError, Kernel
 from moldau.testing.simulation.network import Network, NetworkFaults
 from moldau.testing.simulation.replica_node import Entry, Fetch, FetchAnswer, ReplicaNode
@@ -52,6 +55,7 @@ class ReplicaCluster:
         kernel = self.kernel = Kernel(seed)
         self.network = Network(kernel, NetworkFaults(loss=0.02, doubling=0.02, slow=0.03, slow_ms=600))
         self.min_isr = kernel.random.choice([1, 2, 2])
+        self.has_eligible_leaders = bool(seed % 2)
         self.image = MetadataImage()
         self.sessions = BrokerSessions(session_timeout_ms=SESSION_MS, may_lose_data=lambda topic: False)
         self.nodes = {number: node(self, number) for number in range(1, count + 1)}
@@ -91,6 +95,13 @@ class ReplicaCluster:
             self.kernel.run_for(200)
             self._create_topic()
             return
+        if self.has_eligible_leaders:
+            self._commit(
+                [
+                    FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
+                    *enabling(self.image, self.min_isr),
+                ]
+            )
         record = PartitionRecord(
             partition_id=0,
             topic_id=TOPIC_ID,
@@ -224,7 +235,11 @@ class ReplicaCluster:
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if records:
             offset = self.image.offset + len(records)
+            before = self.image.partition("t", 0)
             self.image = replay_records(self.image, records, offset=offset, epoch=1).image
+            after = self.image.partition("t", 0)
+            if before is not None and after is not None and not before.isr and after.isr:
+                self.kernel.count("eligible leaders elected")
 
     def _ask_controller(self, node: ReplicaNode, question: Callable[[], Callable[[], None] | None]) -> None:
         """Carry a request to the controller, and its answer back."""
@@ -259,7 +274,10 @@ class ReplicaCluster:
                     node.is_stale = True
                 elif answer.should_shut_down and node.wants_stop:
                     self.kernel.count("orderly stops")
+                    epoch = node.broker_epoch
                     node.stop()
+                    node.log.flush()
+                    node.orderly_epoch = epoch
                     self._back_later(node)
 
             return on_answer
@@ -269,7 +287,12 @@ class ReplicaCluster:
     def _register(self, node: ReplicaNode, incarnation: uuid.UUID) -> Callable[[], None] | None:
         directory = uuid.UUID(int=1000 + node.node_id)
         broker = BrokerRegistration(
-            node.node_id, incarnation, (Endpoint("PLAINTEXT", "localhost", 9092),), None, (directory,)
+            node.node_id,
+            incarnation,
+            (Endpoint("PLAINTEXT", "localhost", 9092),),
+            None,
+            (directory,),
+            node.orderly_epoch if node.broker_epoch < 0 else node.broker_epoch,
         )
         epoch = self.image.offset + 1
         records, error = self.sessions.register(self.image, broker, epoch, self.kernel.now_ms)
@@ -327,6 +350,8 @@ class ReplicaCluster:
 
     def on_leader(self, node: ReplicaNode, partition: PartitionImage) -> None:
         self.kernel.count("elections")
+        if partition.leader_recovery_state == RECOVERING:
+            self.kernel.count("last leaders elected")
         self.kernel.note("node %d leads in epoch %d", node.node_id, partition.leader_epoch)
         if self._leaders.setdefault(partition.leader_epoch, node.node_id) != node.node_id:
             raise InvariantError(ONE_LEADER, f"epoch {partition.leader_epoch}: node {node.node_id} and another")

@@ -59,6 +59,8 @@ class ReplicaNode:
         self.node_id = node_id
         self.log: MemoryLog[Entry] = MemoryLog()
         self.saved_watermark = 0
+        self.orderly_epoch = -1
+        """The broker epoch under which it last stopped in order: what a clean-shutdown file tells."""
         self.is_alive = False
         self.life = 0
         self._frozen: list[Callable[[], None]] | None = None
