@@ -19,7 +19,7 @@ from moldau.cli.storage.command import main as kafka_storage
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
-__all__ = ["Cluster", "eventually"]
+__all__ = ["QUICK", "Cluster", "eventually"]
 
 CLUSTER_ID = "Nk018hRAQFytWskYqtQduw"
 TIMEOUT_S = 90.0
