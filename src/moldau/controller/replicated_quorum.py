@@ -134,6 +134,17 @@ class ReplicatedQuorum:
         """Whether this node is the active controller."""
         return self._claimed_epoch >= 0
 
+    @property
+    def state(self) -> str:
+        """What this node is to the quorum, by the names of Kafka's metrics."""
+        if self._core is None:
+            return "unattached"
+        replica = self._core.replica
+        role = type(replica.role).__name__.lower()
+        if role == "unattached" and replica.election.voted is not None:
+            return "voted"
+        return "observer" if not replica.may_stand and role in ("follower", "unattached") else role
+
     def view(self) -> QuorumView:
         assert self._core is not None, "not started"
         return self._core.view()
