@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from moldau.broker.replication.following import cut_for_divergence, restart_for_range
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.core.config.sections import ReplicationSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.broker_client import BrokerClient, ReconnectBackoff
@@ -54,6 +55,7 @@ class Fetchers:
         self._listener_name = listener_name
         self._broker_epoch = broker_epoch
         self._by_leader: dict[int, LeaderFetcher] = {}
+        self._throttle = ReplicationThrottle(broker, "follower")
         self._is_closed = False
 
     def follow(self, image: MetadataImage) -> None:
@@ -86,7 +88,9 @@ class Fetchers:
             self._by_leader.pop(leader).close()
             fetcher = None
         if fetcher is None:
-            fetcher = self._by_leader[leader] = LeaderFetcher(self._broker, leader, address, self._broker_epoch)
+            fetcher = self._by_leader[leader] = LeaderFetcher(
+                self._broker, leader, address, self._broker_epoch, self._throttle
+            )
         fetcher.follow(partitions)
 
     def lag(self) -> Iterable[tuple[Partition, int]]:
@@ -103,7 +107,15 @@ class Fetchers:
 class LeaderFetcher:
     """Fetches from one leader."""
 
-    def __init__(self, broker: Broker, leader: int, address: Address, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        leader: int,
+        address: Address,
+        broker_epoch: Callable[[], int],
+        throttle: ReplicationThrottle,
+    ) -> None:
+        self._throttle = throttle
         self.address = address
         self.lag: dict[Partition, int] = {}
         self._broker = broker
@@ -156,9 +168,12 @@ class LeaderFetcher:
 
     async def _round(self) -> None:
         now = asyncio.get_running_loop().time()
+        is_throttled = self._throttle.is_on
         ready: dict[tuple[bytes, int], tuple[Partition, int]] = {}
         for key, partition in self._partitions.items():
             if self._removed.get(partition, NO_EPOCH) >= partition.leader_epoch:
+                continue
+            if is_throttled and self._is_held_back(partition):
                 continue
             if self._not_before.get(partition, 0.0) <= now:
                 ready[key] = (partition, partition.leader_epoch)
@@ -178,6 +193,10 @@ class LeaderFetcher:
                 found = ready.get((topic.topic_id.bytes, one.partition_index))
                 if found is not None:
                     await self._take(*found, one)
+
+    def _is_held_back(self, partition: Partition) -> bool:
+        """Whether a replica that is behind has to wait, because its share is used up."""
+        return bool(self.lag.get(partition, 1)) and self._throttle.holds_back(partition)
 
     def _request(self, ready: Mapping[tuple[bytes, int], tuple[Partition, int]]) -> Message:
         settings = self._settings
@@ -254,6 +273,8 @@ class LeaderFetcher:
         if batches:
             stats = partition.topic.stats
             stats.replication_bytes_in += len(data)
+            if self._broker.node_id not in partition.isr:
+                self._throttle.note(partition, len(data))
         partition_log = partition.log
         self.lag[partition] = max(0, high_watermark - partition_log.log_end_offset)
         reached = min(high_watermark, partition_log.log_end_offset)
