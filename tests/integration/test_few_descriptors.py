@@ -103,6 +103,17 @@ def test_offsets_committed_while_descriptors_run_out_are_there(broker: KillableB
             wait_until(lambda group=group: committed(stranger, group) == 6, what=group)  # type: ignore[misc]
 
 
+def test_requests_whose_code_is_not_loaded_yet_are_answered(broker: KillableBroker) -> None:
+    """The code of an API and version is read from files at its first request."""
+    with Stranger(broker.port) as stranger:
+        stranger.create_topic("t")  # answered when the start is over
+        for version in (0, 1, 5):
+            with descriptors_left(broker.pid, 0):
+                answer = stranger.ask(ApiKey.DESCRIBE_GROUPS, version, groups=["unknown"])
+            assert [group.group_id for group in answer.groups] == ["unknown"]
+    assert "Traceback" not in broker.last_words
+
+
 def commit(stranger: Stranger, group: str, offset: int) -> int:
     partition = Message(partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata="")
     answer = stranger.ask(

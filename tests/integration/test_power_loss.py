@@ -10,10 +10,10 @@ import itertools
 import os
 import random
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from tests.integration.server_process import wait_until
 from tests.integration.stranger import Stranger, batch_of
 
 from moldau.protocol.messages import Message
@@ -97,7 +97,8 @@ def live_until_the_power_goes(folder: Path, known: dict[str, dict[int, bytes]], 
     writers = [Writer(broker.port, topic, known[topic], random.Random(chance.random())) for topic in set(topics)]
     for writer in writers:
         writer.start()
-    time.sleep(chance.uniform(0.05, 0.6))
+    enough = sum(map(len, known.values())) + chance.randrange(1, 400)
+    wait_until(lambda: sum(map(len, known.values())) >= enough, what="acknowledged records")
     disk.cut()
     broker.stop()
     for writer in writers:

@@ -29,7 +29,7 @@ from moldau.log.config import LogConfig
 from moldau.protocol.produce import OnePartitionReply
 
 if TYPE_CHECKING:
-    from moldau.broker.data.parked_fetches import ParkedFetch
+    from moldau.broker.data.parked_fetches import Waiter
     from moldau.broker.replication.leading import Leading
     from moldau.controller.image import PartitionImage
     from moldau.log.errors import StorageError
@@ -200,8 +200,8 @@ class Partition:
         """What this leader knows of the other replicas, if there are any."""
         self.markers = 0
         """How many transaction markers were appended: what was verified before one may not be true after it."""
-        self.waiting: set[ParkedFetch] = set()
-        """Fetches that wait for records of this partition."""
+        self.waiting: set[Waiter] = set()
+        """Fetches, and sessions of readers, that wait for news of this partition."""
         self._commit_waits: list[_CommitWait] = []
 
     def __repr__(self) -> str:
@@ -325,8 +325,10 @@ class Partition:
         if self.is_alone:
             partition_log = self.log
             partition_log.high_watermark = partition_log.log_end_offset
-        elif len(self.isr) == 1:
-            self.advance()
+        elif self.leading is not None:
+            self.leading.on_append()
+            if len(self.isr) == 1:
+                self.advance()
         if self.waiting:
             self.events.wake_readers(self)
         if self._commit_waits:

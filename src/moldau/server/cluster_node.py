@@ -246,6 +246,9 @@ class ClusterNode(Node):
                 await controller.publish(delta)
                 if self._fetchers is not None and (delta.partitions or delta.brokers or delta.deleted_topics):
                     self._fetchers.follow(image)
+                if self._isr_changes is not None and delta.brokers:
+                    # A follower that has everything does not name its partitions again when it may join.
+                    self._isr_changes.look_at_all()
             except Exception:
                 _logger.exception("the metadata up to offset %d could not be applied", image.offset)
             await controller.applied(image)

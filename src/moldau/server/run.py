@@ -15,6 +15,7 @@ from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import StartupError
 from moldau.server.descriptors import raise_limit
 from moldau.server.directories import has_id, node_id_for
+from moldau.server.late_imports import keep_imports_possible
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announce
 
@@ -53,6 +54,7 @@ def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> in
     for warning in config.warnings:
         _logger.warning(warning)
     raise_limit()
+    keep_imports_possible()
     import uvloop
 
     with announce(config.node_id, tuple(config.section(NodeSettings).roles or ("broker", "controller"))):

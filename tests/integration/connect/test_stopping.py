@@ -8,12 +8,20 @@ import socket
 import time
 from pathlib import Path
 
+import httpx
 import pytest
+from tests.integration.connect.conftest import cluster_settings
+from tests.integration.connect.talk import COUNTER
+from tests.integration.killable import KillableBroker
 from tests.integration.server_process import ServerProcess, wait_until
 
 LIMIT_S = 9.0
 """Far above what is promised, 3 s, and far below what an end took that waited for Spark."""
 CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+STANDALONE = "import sys; from moldau.cli.connect.worker_start import *; sys.exit(connect_standalone())"
+DISTRIBUTED = STANDALONE.replace("standalone", "distributed")
+REPLICATION = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+STARTED = re.compile(r"Kafka Connect .* started: (http://\S+)")
 ENGINE = re.compile(r"starting an engine process \((\d+)\)")
 
 
@@ -42,7 +50,7 @@ def test_a_worker_does_not_wait_for_spark_to_start(tmp_path: Path, endless_java:
         environment = {"JAVA_HOME": str(endless_java), "XDG_DATA_HOME": str(tmp_path)}
         with ServerProcess(
             [str(worker), str(source)],
-            program=("-c", "import sys; from moldau.cli.connect.worker_start import *; sys.exit(connect_standalone())"),
+            program=("-c", STANDALONE),
             environment=environment,
         ) as process:
             wait_until(lambda: "starting Spark" in process.output or process.has_ended, what="the start of Spark")
@@ -52,3 +60,41 @@ def test_a_worker_does_not_wait_for_spark_to_start(tmp_path: Path, endless_java:
             assert process.terminate() == 0
             assert time.monotonic() - began < LIMIT_S, process.output
             assert not os.path.exists(f"/proc/{found.group(1)}")
+
+
+def test_a_worker_does_not_wait_for_brokers_that_do_not_answer(tmp_path: Path) -> None:
+    """With a connector under way: that nobody runs it from now on cannot be written."""
+    broker = KillableBroker(tmp_path, {"group.initial.rebalance.delay.ms": "0"})
+    try:
+        broker.start()
+        own = {"bootstrap.servers": broker.bootstrap_servers, "listeners": "http://127.0.0.1:0"}
+        others = {"key.converter": CONVERTER, "moldau.connect.engine": "threads"}
+        settings = {**cluster_settings(), **REPLICATION, **own, **others}
+        file = tmp_path / "worker.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        with ServerProcess([str(file)], program=("-c", DISTRIBUTED)) as process:
+            wait_until(lambda: STARTED.search(process.output) or process.has_ended, what="the worker's start")
+            found = STARTED.search(process.output)
+            assert found, process.output
+            with httpx.Client(base_url=found.group(1), timeout=60) as connect:
+                config = {"connector.class": COUNTER, "topic": "frozen"}
+                assert connect.put("/connectors/frozen/config", json=config).status_code == 201
+                wait_until(lambda: states(connect, "frozen") == ["RUNNING", "RUNNING"], what="the task")
+                connect.put("/connectors/frozen/pause")
+                wait_until(lambda: states(connect, "frozen") == ["PAUSED", "PAUSED"], what="the pause")
+            broker.freeze()
+            began = time.monotonic()
+            assert process.terminate() == 0
+            assert time.monotonic() - began < LIMIT_S, process.output
+    finally:
+        broker.thaw()
+        broker.close()
+
+
+def states(connect: httpx.Client, name: str) -> list[str]:
+    """The state of a connector, and those of its tasks."""
+    answer = connect.get(f"/connectors/{name}/status")
+    if answer.status_code != 200:
+        return []
+    status = answer.json()
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]

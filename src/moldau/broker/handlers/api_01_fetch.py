@@ -113,7 +113,7 @@ class FetchHandler:
         call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
         if request.replica_id >= 0:
-            note_follower(self._broker, request, context.wanted, by_key)
+            note_follower(self._broker, request, by_key)
         settings = self._broker.config.section(FetchSettings)
         selector = None
         if request.rack_id and settings.replica_selector in RACK_AWARE and request.replica_id < 0:
@@ -129,7 +129,8 @@ class FetchHandler:
     def _answer_or_wait(self, call: _Call, result: ReadResult) -> Handled:
         """Answer if there is enough data or something to report, else wait for more."""
         request = call.request
-        if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
+        is_waiting = bool(result.fetched) or call.context.session is not None
+        if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not is_waiting:
             return self._answer(call, result)
         return self._park(call, result)
 
@@ -140,6 +141,7 @@ class FetchHandler:
             """Read again: the changed partitions, or all of them when the time is up."""
             nonlocal latest
             try:
+                fetch.wait_at(call.reader.extend(call.context.newly_ready()))
                 latest = call.reader.read() if changed is None else call.reader.read(latest, changed)
                 if changed is not None and latest.size < call.min_bytes and not latest.has_to_answer:
                     return False
@@ -150,7 +152,7 @@ class FetchHandler:
             return True
 
         slot = call.wait()
-        fetch = ParkedFetch(call.reader.partitions, retry)
+        fetch = ParkedFetch(call.reader.partitions, retry, call.context.session)
         slot.on_close = lambda: self._parked.leave(fetch)
         self._parked.park(fetch, call.request.max_wait_ms)
         return slot
@@ -210,6 +212,8 @@ class FetchHandler:
         answered = call.context.answer(
             [(topic_key, fetched) for (topic_key, _), fetched in zip(wanted, result.fetched, strict=True)]
         )
+        if call.context.session is not None:
+            call.reader.watch_quiet(call.context.session, result)
         self._count(call, result)
         moved = {fetched.current_leader[0] for _, fetched in answered if fetched.current_leader is not None}
         endpoints = leader_endpoints(self._broker.image, moved, call.connection.listener_name) if moved else ()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["RateLimit", "ReplicationThrottle"]
 
 EVERY_REPLICA: Final = "*"
+LONGEST_PAUSE_MS: Final = 5_000
+"""After it the rate is looked at again: it may have been raised."""
 
 
 class RateLimit:
@@ -28,12 +30,12 @@ class RateLimit:
         self._balance = 0.0
         self._updated_ms: int | None = None
 
-    def is_used_up(self, rate: int, now_ms: int) -> bool:
-        """Whether to wait, at `rate` bytes a second."""
+    def pause_ms(self, rate: int, now_ms: int) -> int:
+        """How long to wait until bytes may pass again, at `rate` bytes a second."""
         passed_ms = 1000 if self._updated_ms is None else max(0, now_ms - self._updated_ms)
         self._balance = min(float(rate), self._balance + rate * passed_ms / 1000)
         self._updated_ms = now_ms
-        return self._balance <= 0
+        return 0 if self._balance > 0 else min(LONGEST_PAUSE_MS, int(-self._balance * 1000 / max(rate, 1)) + 1)
 
     def use(self, size: int) -> None:
         self._balance -= size
@@ -63,9 +65,11 @@ class ReplicationThrottle:
         named = [one.strip() for one in text.split(",")]
         return EVERY_REPLICA in named or f"{partition.index}:{self._broker.node_id}" in named
 
-    def holds_back(self, partition: Partition) -> bool:
-        """Whether this partition has to wait now."""
-        return self.concerns(partition) and self._limit.is_used_up(self._rate, self._broker.clock.monotonic_ms())
+    def pause_ms(self, partition: Partition) -> int:
+        """How long this partition has to wait from now on."""
+        if not self.concerns(partition):
+            return 0
+        return self._limit.pause_ms(self._rate, self._broker.clock.monotonic_ms())
 
     def note(self, partition: Partition, size: int) -> None:
         """These bytes were replicated."""

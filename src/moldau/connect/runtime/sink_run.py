@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["SinkRun", "sink_group_id"]
 
 POLL_S = 0.2
-READ_AT_ONCE = 500
+READ_AT_ONCE = 5000
+"""Most records of a `put`. They have been fetched already, so memory is bounded by the consumer's queue."""
 RETRY_PAUSE_MS = 1000
 REFRESH_S = 5.0
 """How often `topics.regex` is compared with the topics there are."""

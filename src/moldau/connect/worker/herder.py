@@ -36,7 +36,8 @@ from moldau.pipeline.runtime.hosting.host import PipelineSpec
 __all__ = ["Herder", "Stores"]
 
 TICK_S = 0.25
-LEAVE_S = 2.0
+LEAVE_S = 1.0
+"""How long each step of the end may take that needs a broker, which may be away."""
 READY_CHECK_S = 0.05
 OFFSETS_S = 60.0
 
@@ -120,12 +121,12 @@ class Herder:
         for run in self._connectors.values():
             await asyncio.to_thread(run.stop)
         if self._is_ready and self._membership is not None:
-            with contextlib.suppress(MoldauError):
-                await self._publish_end()
+            with contextlib.suppress(MoldauError, TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self._publish_end()
         if self._membership is not None:
             await self._membership.stop(LEAVE_S)
-        for store in (self.stores.offsets, self.stores.status, self.stores.config):
-            await store.stop()
+        await asyncio.gather(*(one.stop() for one in (self.stores.offsets, self.stores.status, self.stores.config)))
 
     async def _publish_end(self) -> None:
         ended = [

@@ -16,7 +16,7 @@ def test_no_more_than_the_rate_a_second_and_one_batch_passes(rate: int, batches:
     limit, now_ms, sent = RateLimit(), 0, 0
     for pause_ms, size in batches:
         now_ms += pause_ms
-        if not limit.is_used_up(rate, now_ms):
+        if not limit.pause_ms(rate, now_ms):
             assert sent <= rate * (now_ms / 1000 + 1)
             limit.use(size)
             sent += size
@@ -24,8 +24,8 @@ def test_no_more_than_the_rate_a_second_and_one_batch_passes(rate: int, batches:
 
 def test_after_a_pause_it_goes_on() -> None:
     limit = RateLimit()
-    assert not limit.is_used_up(1000, 0)
+    assert not limit.pause_ms(1000, 0)
     limit.use(3000)
-    assert limit.is_used_up(1000, 1000)
-    assert limit.is_used_up(1000, 2000)
-    assert not limit.is_used_up(1000, 2001)
+    assert limit.pause_ms(1000, 1000) == 1001
+    assert limit.pause_ms(1000, 2000) == 1
+    assert not limit.pause_ms(1000, 2001)

@@ -212,3 +212,10 @@ def test_headers_find_their_types_again() -> None:
         assert simple.from_connect_header("t", "h", schema, value) == text
         assert simple.to_connect_header("t", "h", text)[1] == value
     assert simple.to_connect_header("t", "h", None) == (None, None)
+
+
+def test_plain_converters_refuse_logical_types_as_javas_do() -> None:
+    for name, schema in (("IntegerConverter", DATE), ("LongConverter", TIMESTAMP)):
+        made = PLUGINS.create(name, "converter")
+        with pytest.raises(DataError, match=r"org\.apache\.kafka\.connect\.data"):
+            made.from_connect("t", schema, 5)
