@@ -15,7 +15,7 @@ from tests.integration.killable import KillableProcess
 
 from moldau.cli.storage.command import main as kafka_storage
 
-__all__ = ["Cluster", "eventually"]
+__all__ = ["QUICK", "Cluster", "eventually"]
 
 CLUSTER_ID = "Nk018hRAQFytWskYqtQduw"
 TIMEOUT_S = 90.0

@@ -77,7 +77,7 @@ class Supervisor:
         """Raise if a service cannot possibly start: a port is taken, or the folder cannot be written."""
         free = {name: self._layout.ports[name] for name, one in self._services.items() if not one.is_alive}
         if "broker" in free:
-            free["metrics"] = self._layout.ports["metrics"]
+            free |= self._layout.further_ports
         check_ports(self._layout.host, {name: port for name, port in free.items() if port})
         lack = lack_of_room(self._layout.folder)
         if lack:
