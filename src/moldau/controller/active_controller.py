@@ -19,6 +19,7 @@ from moldau.controller.controller import Answer, Controller
 from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import MetadataImage, PartitionImage, TopicImage
+from moldau.controller.partition_changes import RECOVERING
 from moldau.controller.replay import apply_partition_change
 from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.core.clock import Clock
@@ -77,6 +78,9 @@ class ActiveController(Controller):
         self._watch: asyncio.Task[None] | None = None
         self._claimed_epoch = -1
         self._has_heard_nobody = has_heard_nobody
+        self.elections = 0
+        self.unclean_elections = 0
+        self.silent_brokers = 0
         self._balanced_ms = clock.monotonic_ms()
 
     # --- life -------------------------------------------------------------------------------------------
@@ -119,6 +123,7 @@ class ActiveController(Controller):
             silence_ms = self._settings.session_timeout_ms
             log.warning("broker %d has sent no heartbeat for %d ms and is fenced", node_id, silence_ms)
             await self._change(lambda image, node_id=node_id: (self._fence(image, node_id), None))  # type: ignore[misc]
+            self.silent_brokers += 1
 
     def _fence(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
         """Fence a broker that was not heard of in the meantime."""
@@ -150,8 +155,15 @@ class ActiveController(Controller):
                     await self._replicated.append(records)
                 except NotLeaderError as error:
                     raise NotControllerError(str(error)) from error
+                self._count(records)
             self.image = self._replicated.image
             return answer
+
+    def _count(self, records: Sequence[MetadataRecord]) -> None:
+        for one in records:
+            if isinstance(one, PartitionChangeRecord) and one.leader >= 0:
+                self.elections += 1
+                self.unclean_elections += one.leader_recovery_state == RECOVERING
 
     # --- brokers ----------------------------------------------------------------------------------------
 
