@@ -132,7 +132,7 @@ def listener_context(listener: Listener, properties: Mapping[str, str]) -> ssl.S
         raise InvalidConfigError(f"ssl.client.authentication={auth}: use NONE, REQUESTED or REQUIRED")
     mode = _CLIENT_AUTH[auth.lower()]
     if mode != ssl.CERT_NONE:
-        context.load_verify_locations(cadata=_trusted(properties, f"ssl.client.authentication={auth}"))
+        context.load_verify_locations(cadata=_trusted_certificates(properties, f"ssl.client.authentication={auth}"))
         context.verify_mode = mode
     return context
 
@@ -141,7 +141,7 @@ def peer_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     """For requests to other instances of a service, which have the same `ssl.*` keys: whom to trust, and our key."""
     if not properties.get(_TRUSTSTORE):
         return ssl.create_default_context()
-    context = ssl.create_default_context(cadata=_trusted(properties, "https"))
+    context = ssl.create_default_context(cadata=_trusted_certificates(properties, "https"))
     if location := properties.get(_KEYSTORE):
         password = properties.get("ssl.keystore.password", "")
         key_password = properties.get("ssl.key.password", "")
@@ -156,7 +156,7 @@ def peer_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-def _trusted(properties: Mapping[str, str], wanted_by: str) -> str:
+def _trusted_certificates(properties: Mapping[str, str], wanted_by: str) -> str:
     location = properties.get(_TRUSTSTORE)
     if not location:
         raise InvalidConfigError(f"{wanted_by} needs {_TRUSTSTORE}: a JKS, PKCS12 or PEM file of trusted certificates")
