@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from bench import clients
 from bench.machine import Usage, usage_of
 
-__all__ = ["ApacheKafka", "BrokerError", "BrokerProcess", "Moldau", "end"]
+__all__ = ["ApacheKafka", "BrokerError", "BrokerProcess", "Moldau", "end", "free_port"]
 
 REPOSITORY = Path(__file__).parent.parent
 READY_TOPIC = "bench-ready"
@@ -40,7 +40,7 @@ class BrokerProcess:
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.data = directory / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self.settings = dict(settings or {})
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -158,7 +158,7 @@ class ApacheKafka(BrokerProcess):
         )
 
     def _properties(self) -> dict[str, str]:
-        controller_port = _free_port()
+        controller_port = free_port()
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -202,7 +202,7 @@ def _kafka_jars() -> Path:
     return folder
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -16,8 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_writer
 
-from moldau.protocol.api import MalformedRequestError
-from moldau.protocol.fetch import FetchedPartition, decode_fetch_request, encode_fetch_response
+from moldau.protocol.api import MalformedRequestError, MalformedResponseError
+from moldau.protocol.fetch import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    decode_fetch_request,
+    encode_fetch_response,
+)
+from moldau.protocol.follower_fetch import decode_follower_fetch, encode_follower_fetch
 from moldau.protocol.hot_fields import NodeEndpoint
 from moldau.protocol.produce import (
     OnePartitionReply,
@@ -477,3 +484,92 @@ def kio_fetch_response(
     if version >= 16:
         values["node_endpoints"] = tuple(module.NodeEndpoint(**node._asdict()) for node in nodes)
     return written(build(module.FetchResponse, **values))
+
+
+# --- followers: the other side of the codecs above -----------------------------------------------------
+
+FOLLOWER_VERSIONS = range(15, 19)
+follower_topics = st.lists(
+    st.tuples(uuids.map(lambda value: value.bytes), st.lists(fetch_partitions.map(FetchPartition._make), max_size=4)),
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("version", FOLLOWER_VERSIONS)
+@settings(max_examples=40, deadline=None)
+@given(
+    request=st.builds(
+        FetchRequest,
+        replica_id=int32s,
+        max_wait_ms=int32s,
+        min_bytes=int32s,
+        max_bytes=int32s,
+        session_id=int32s,
+        session_epoch=int32s,
+        topics=follower_topics,
+        forgotten=st.lists(st.tuples(uuids.map(lambda value: value.bytes), st.lists(int32s, max_size=4)), max_size=3),
+        rack_id=st.text("abc-", max_size=20),
+        replica_epoch=int64s,
+    )
+)
+def test_what_a_follower_asks_is_what_its_leader_reads(version: int, request: FetchRequest) -> None:
+    body = encode_follower_fetch(version, request)
+    assert decode_fetch_request(memoryview(body), 0, len(body), version) == request
+
+
+@pytest.mark.parametrize("version", FOLLOWER_VERSIONS)
+@settings(max_examples=40, deadline=None)
+@given(
+    topics=st.lists(st.tuples(uuids, st.lists(fetched_partitions, max_size=3)), max_size=3),
+    error_code=st.integers(-1, 133),
+    session_id=int32s,
+    nodes=endpoints,
+)
+def test_what_a_leader_answers_is_what_its_follower_reads(
+    version: int, topics: Any, *, error_code: int, session_id: int, nodes: list[NodeEndpoint]
+) -> None:
+    for _, partitions in topics:
+        for done in partitions:
+            done.aborted = None
+    parts, _ = encode_fetch_response(
+        version,
+        7,
+        [(topic_id.bytes, partitions) for topic_id, partitions in topics],
+        error_code=error_code,
+        session_id=session_id,
+        node_endpoints=nodes,
+    )
+    frame = b"".join(part if isinstance(part, bytes) else part.data for part in parts)
+    body = frame[9:]
+
+    read = decode_follower_fetch(memoryview(body))
+
+    assert (read.error_code, read.session_id) == (error_code, session_id)
+    assert [(*one[:6], bytes(one.records)) for one in read.answers] == [
+        (
+            topic_id.bytes,
+            done.partition,
+            done.error_code,
+            done.high_watermark,
+            done.log_start_offset,
+            done.diverging_epoch,
+            done.records if isinstance(done.records, bytes) else done.records.data,
+        )
+        for topic_id, partitions in topics
+        for done in partitions
+    ]
+    for cut in range(0, len(body), max(1, len(body) // 20)):
+        with pytest.raises(MalformedResponseError):
+            decode_follower_fetch(memoryview(body[:cut]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_noise_is_never_more_than_malformed_to_a_follower(data: st.DataObject) -> None:
+    answer = FetchedPartition(0, records=b"x" * 40, diverging_epoch=(3, 4))
+    parts, _ = encode_fetch_response(17, 7, [(bytes(16), [answer])])  # type: ignore[type-var]
+    body = bytearray(b"".join(part for part in parts if isinstance(part, bytes))[9:])
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(MalformedResponseError):
+        decode_follower_fetch(memoryview(body))

@@ -1,23 +1,84 @@
-"""The README's first command, in a short form: a process of its own, as a user starts it."""
+"""The README's first command, in short forms: processes of their own, as a user starts them."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
+from pathlib import Path
 
 import pytest
 
+from moldau.cli.demo.story.pipelines import TABLE_QUESTION
+from moldau.server.platform.status_file import load_status
+
+PATIENCE_S = 300
+MOMENTS_S = 10.0
+"""How long an interrupted demo may take to end on a machine that does other things too."""
+
+
+def demo(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "moldau", "demo", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def processes_with(text: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if text.encode() in path.read_bytes():
+                found.append((path.parent / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
 
 @pytest.mark.slow
-def test_the_demo_counts_every_visit_once_and_ends_well() -> None:
-    command = [sys.executable, "-m", "moldau.cli.main", "demo", "--seconds", "1", "--rate", "2000"]
-
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("words", [(), ("etl",)])
+def test_every_order_is_counted_once_and_nothing_is_left(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = demo(*words, "--seconds", "2", "--rate", "200", folder=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Every visit was counted once" in done.stdout
-    assert "Traceback" not in done.stderr
+    assert "Every order was counted once" in done.stdout
+    assert done.stderr == ""
+    assert list(tmp_path.glob("moldau-demo-*")) == []
+    assert processes_with(f"{tmp_path}/moldau-demo-") == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_kept_platform_answers_and_can_be_stopped(tmp_path: Path) -> None:
+    data = tmp_path / "kept"
+    done = demo("--keep", "--seconds", "1", "--data", str(data), folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        status = load_status(data)
+        assert status is not None
+        assert {one.phase for one in status.services.values()} == {"running"}
+        request = urllib.request.Request(
+            f"http://{status.services['ksql'].address}/query",
+            json.dumps({"ksql": TABLE_QUESTION}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert "Czechia" in answer.read().decode()
+        assert f"moldau down --data {data}" in done.stdout
+    finally:
+        words = [sys.executable, "-m", "moldau", "down", "--data", str(data)]
+        subprocess.run(words, capture_output=True, timeout=PATIENCE_S, check=True)
+    assert processes_with(f"MOLDAU_DEMO_FOLDER={data}") == []
 
 
 PREPARED_DEMO = """
@@ -25,20 +86,61 @@ import sys
 from moldau.cli.main import main
 from moldau.cli.streams import preparing
 preparing.prepare = lambda say: False
-sys.exit(main(["demo"]))
+preparing.is_prepared = lambda: True
+sys.exit(main(["demo", *sys.argv[1:]]))
 """
 """The demo without the preparations of the very first one, which start a Spark of their own."""
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_end_while_spark_starts_does_not_wait_for_spark(number: signal.Signals, code: int) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("number", "code", "moment"),
+    [
+        (signal.SIGINT, 130, "starting the broker"),
+        (signal.SIGINT, 130, "starting Connect"),
+        (signal.SIGTERM, 143, "starting ksql"),
+        (signal.SIGINT, 130, "Connect reads the first orders"),
+    ],
+)
+def test_an_interrupt_ends_it_within_moments_and_cleans_up(
+    number: signal.Signals, code: int, moment: str, tmp_path: Path
+) -> None:
     command = [sys.executable, "-c", PREPARED_DEMO]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
-        assert demo.stdout is not None
-        while demo.stdout.readline() not in ("starting Spark …\n", ""):
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if moment in line:
+                break
+        running.send_signal(number)
+        began = time.monotonic()
+        _, errors = running.communicate(timeout=120)
+    assert time.monotonic() - began < MOMENTS_S
+    assert running.returncode == code
+    assert errors == "moldau demo: ended early; nothing is left behind\n"
+    assert list(tmp_path.glob("moldau-demo-*")) == []
+    assert processes_with(f"{tmp_path}/moldau-demo-") == []
+
+
+@pytest.mark.slow
+def test_the_counts_are_those_of_every_visit(tmp_path: Path) -> None:
+    done = demo("counts", "--seconds", "1", "--rate", "2000", folder=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Every visit was counted once" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_an_end_while_spark_starts_does_not_wait_for_spark(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PREPARED_DEMO, "counts"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as counting:
+        assert counting.stdout is not None
+        while counting.stdout.readline() not in ("starting Spark …\n", ""):
             pass
-        demo.send_signal(number)
-        output, errors = demo.communicate(timeout=120)
-    assert demo.returncode == code
+        counting.send_signal(signal.SIGTERM)
+        output, errors = counting.communicate(timeout=120)
+    assert counting.returncode == 143
     assert output == "", "it did not go on until Spark ran"
     assert errors == "moldau demo: ended while Spark was starting; nothing is left behind\n"

@@ -54,7 +54,7 @@ COMMANDS = {
         "the terminal of a ksql server: SQL over topics",
         "moldau.cli.ksql.command:moldau_parser",
     ),
-    "demo": _noun("demo.command", "records counted in windows on Spark, live"),
+    "demo": _noun("demo.command", "the whole platform at work, live: a database to files and a table"),
     "topics": _noun("topics.moldau_command", "list, create, describe, alter and delete topics"),
     "configs": _noun("configs.moldau_command", "show, set and unset configs of topics and brokers"),
     "produce": Command(

@@ -110,6 +110,26 @@ def _update_offsets(parsed: Parsed) -> Words:
 
 
 SUCCESSORS: Mapping[str, Successor] = {
+    "kafka.admin.CheckReassignmentStatus": Successor(
+        "kafka-reassign-partitions",
+        Parser(
+            "Say how far a reassignment is.",
+            [
+                OLD_ZOOKEEPER,
+                Option(
+                    "path-to-json-file",
+                    "The file with the moves.",
+                    "file",
+                    aliases=("reassignment-json-file",),
+                    is_required=True,
+                ),
+            ],
+        ),
+        lambda parsed: [
+            "--verify",
+            *_given_options(parsed, zookeeper="zookeeper", path_to_json_file="reassignment-json-file"),
+        ],
+    ),
     "kafka.admin.CreateTopicCommand": Successor(
         "kafka-topics",
         Parser(
@@ -206,16 +226,8 @@ SUCCESSORS: Mapping[str, Successor] = {
     ),
 }
 
-_MOVES = "there is one broker, and nothing to move between several; this comes with replication"
-
 REPLACED: Mapping[str, str] = {
     "kafka.admin.AclCommand": "everybody may do everything so far; ACLs come with security",
-    "kafka.admin.CheckReassignmentStatus": _MOVES,
-    "kafka.admin.PreferredReplicaLeaderElectionCommand": (
-        "each partition has one replica, which leads it; elections come with replication. "
-        "`kafka-topics --describe` shows the leaders"
-    ),
-    "kafka.admin.ReassignPartitionsCommand": _MOVES,
     "kafka.tools.ExportZkOffsets": (
         "offsets are kept in the topic __consumer_offsets. Write a group's to a file with `kafka-consumer-groups "
         "--bootstrap-server localhost:9092 --group <group> --all-topics --reset-offsets --to-current --export`"

@@ -134,6 +134,17 @@ class ReplicatedQuorum:
         """Whether this node is the active controller."""
         return self._claimed_epoch >= 0
 
+    @property
+    def state(self) -> str:
+        """What this node is to the quorum, by the names of Kafka's metrics."""
+        if self._core is None:
+            return "unattached"
+        replica = self._core.replica
+        role = type(replica.role).__name__.lower()
+        if role == "unattached" and replica.election.voted is not None:
+            return "voted"
+        return "observer" if not replica.may_stand and role in ("follower", "unattached") else role
+
     def view(self) -> QuorumView:
         assert self._core is not None, "not started"
         return self._core.view()
@@ -149,6 +160,7 @@ class ReplicatedQuorum:
     def start(self) -> None:
         """Load the newest snapshot, and take part in the quorum; records after it are applied once committed."""
         self.image = self.log.load_snapshot()
+        self._disk.make_durable()
         self._core = QuorumCore(
             self.me,
             self._settings,
@@ -332,8 +344,15 @@ class ReplicatedQuorum:
             self._loop.call_later(RESTART_S, self._start_again)
 
     def _start_again(self) -> None:
-        if not self._is_closed and self._core is None:
+        if self._is_closed or self._core is not None:
+            return
+        try:
             self.start()
+        except StorageError as error:
+            log.error("the metadata log cannot be used yet, will retry: %s", error)
+            self._loop.call_later(RESTART_S, self._start_again)
+        except FatalDiskError as error:
+            self._on_fatal(error)
 
     async def _apply(self, high_watermark: int) -> None:
         """Give committed records to the image, then tell who waits for them."""

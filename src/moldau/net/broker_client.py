@@ -261,7 +261,7 @@ class BrokerClient:
 
 
 class _Pending(NamedTuple):
-    answer: asyncio.Future[bytes]
+    answer: asyncio.Future[bytearray]
     overdue: asyncio.TimerHandle
 
 
@@ -284,7 +284,7 @@ class _Connection:
         self.is_closed = False
         transport.start_reading(self._on_readable)
 
-    async def ask(self, api_key: ApiKey, version: int, body: bytes, deadline: float, timeout_s: float) -> bytes:
+    async def ask(self, api_key: ApiKey, version: int, body: bytes, deadline: float, timeout_s: float) -> bytearray:
         """Send one request and wait for the frame that answers it.
 
         The request of a cancelled caller stays in flight: its response is dropped on arrival, and its deadline still
@@ -294,7 +294,7 @@ class _Connection:
             raise ConnectionResetError(f"lost the connection to {self._address}")
         loop = asyncio.get_running_loop()
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        answer: asyncio.Future[bytes] = loop.create_future()
+        answer: asyncio.Future[bytearray] = loop.create_future()
         overdue = loop.call_at(deadline, self._note_overdue, correlation_id, api_key, timeout_s)
         self._pending[correlation_id] = _Pending(answer, overdue)
         frame = encode_request_header(api_key, version, correlation_id, self._client_id) + body
@@ -369,11 +369,17 @@ class _Connection:
             end = position + 4 + size
             if len(incoming) < end:
                 break
-            self._hand_over(bytes(memoryview(incoming)[position + 4 : end]))
+            if not position and len(incoming) == end:
+                # The usual case, and no copy: the buffer itself becomes the frame.
+                self._incoming = bytearray()
+                del incoming[:4]
+                self._hand_over(incoming)
+                return
+            self._hand_over(incoming[position + 4 : end])
             position = end
         del incoming[:position]
 
-    def _hand_over(self, frame: bytes) -> None:
+    def _hand_over(self, frame: bytearray) -> None:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         pending = self._pending.pop(correlation_id, None)
         if pending is None:

@@ -322,14 +322,18 @@ def encode_request_header(api_key: int, version: int, correlation_id: int, clien
     return start + b"\0" if is_flexible(api_key, version) else start
 
 
-def decode_response_header(api_key: int, version: int, frame: bytes) -> tuple[int, int]:
+def decode_response_header(api_key: int, version: int, frame: bytes | bytearray) -> tuple[int, int]:
     """Return the correlation id and where the body begins."""
     if len(frame) < 4:
         raise MalformedResponseError(f"a response of {len(frame)} bytes ends within its header")
-    cursor = Cursor(frame, 4)
+    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+    if not response_header_version(api_key, version):
+        return correlation_id, 4
+    if frame[4:5] == b"\0":
+        return correlation_id, 5
+    cursor = Cursor(bytes(frame), 4)
     try:
-        if response_header_version(api_key, version):
-            skip_tags(cursor)
+        skip_tags(cursor)
     except DAMAGE as error:
         raise MalformedResponseError(f"the tags of a response header: {error}") from None
-    return int.from_bytes(frame[:4], "big", signed=True), cursor.position
+    return correlation_id, cursor.position

@@ -53,7 +53,7 @@ def api_versions_request() -> Message:
     return Message(client_software_name="moldau", client_software_version=moldau.__version__)
 
 
-def decode_api_versions(address: str, version: int, frame: bytes) -> OfferedApis | int:
+def decode_api_versions(address: str, version: int, frame: bytes | bytearray) -> OfferedApis | int:
     """What a broker offers, or the lower version to retry with. `frame` is without its length."""
     error_code = int.from_bytes(frame[_CORRELATION_ID_BYTES : _CORRELATION_ID_BYTES + 2], "big", signed=True)
     if version and error_code == ErrorCode.UNSUPPORTED_VERSION:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.broker.cluster.controller_channel import ControllerChannel
+from moldau.broker.cluster.figures import ClusterFigures, ReplicationFigures
 from moldau.broker.cluster.forwarding import ForwardingController
 from moldau.broker.cluster.lifecycle import BrokerLifecycle
 from moldau.broker.cluster.peers import BrokerPeers
@@ -228,7 +229,12 @@ class ClusterNode(Node):
         listener = _inter_broker_listener(self._config)
         self._peers = BrokerPeers(broker, listener)
         broker.remote_transactions = RemoteTransactions(broker, self._peers)
-        self._fetchers = Fetchers(broker, listener, epoch)
+        fetchers = self._fetchers = Fetchers(broker, listener, epoch)
+        assert self._part is not None
+        broker.figures = ClusterFigures(
+            lambda: ReplicationFigures(changes.shrinks, changes.expands, changes.failed_updates, list(fetchers.lag())),
+            self._part.figures,
+        )
         self._fetchers.follow(broker.image)
 
     async def _follow(self, part: ClusterPart, controller: ForwardingController) -> None:
@@ -246,6 +252,9 @@ class ClusterNode(Node):
                 await controller.publish(delta)
                 if self._fetchers is not None and (delta.partitions or delta.brokers or delta.deleted_topics):
                     self._fetchers.follow(image)
+                if self._isr_changes is not None and delta.brokers:
+                    # A follower that has everything does not name its partitions again when it may join.
+                    self._isr_changes.look_at_all()
             except Exception:
                 _logger.exception("the metadata up to offset %d could not be applied", image.offset)
             await controller.applied(image)

@@ -68,12 +68,7 @@ class _SparkStart:
 
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="moldau.server.engine")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--threads", type=int, help="how many Spark tasks may run at the same time")
-    parser.add_argument("--tasks-per-carrier", type=int, default=8, help="connector tasks that share a Spark task")
-    parser.add_argument("settings", nargs="*", help="settings of Spark: spark.key=value")
-    options = parser.parse_args(arguments)
+    options = options_of(arguments)
     # Tasks of connectors mostly wait, so there may be many more than cores; the state of queries is split by cores.
     cores = {"spark.sql.shuffle.partitions": str(default_threads())}
     settings = cores | dict(one.partition("=")[::2] for one in options.settings)
@@ -93,6 +88,16 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     finally:
         engine.close()
+
+
+def options_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line. Options may stand between the folder and Spark's settings, which plain parsing refuses."""
+    parser = argparse.ArgumentParser(prog="moldau.server.engine")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--threads", type=int, help="how many Spark tasks may run at the same time")
+    parser.add_argument("--tasks-per-carrier", type=int, default=8, help="connector tasks that share a Spark task")
+    parser.add_argument("settings", nargs="*", help="settings of Spark: spark.key=value")
+    return parser.parse_intermixed_args(arguments)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,42 @@ def test_inserts_of_one_key_twice_fail_as_a_whole_or_are_reported(database: Serv
     assert database.rows("SELECT id FROM items ORDER BY id") == [(1,), (2,)]
 
 
+def test_large_batches_upsert_the_last_row_of_each_key(database: Server) -> None:
+    awkward = "tab\t, back\\slash, line\nend, 'quote', %s, \\N"
+    records = [item(number, number % 70, f"{awkward} {number}", "1.25") for number in range(200)]
+    records += [item(200 + number, 1000 + number, None if number == 5 else "x") for number in range(10) if number != 5]
+    with sink(database, **UPSERT) as runner:
+        runner.put(records)
+        runner.put([item(300 + number, number, f"again {number}") for number in range(30)])
+    found = database.rows("SELECT id, name FROM items ORDER BY id")
+    assert len(found) == 70 + 9
+    assert found[0] == (0, "again 0")
+    assert found[30] == (30, f"{awkward} 170")
+    assert database.rows("SELECT count(*) FROM items WHERE price IS NULL") == [(39,)]
+
+
+def test_large_batches_are_inserted_and_one_bad_row_is_found(database: Server) -> None:
+    settings = {**database.settings, "pk.mode": "record_key", "auto.create": "true", "max.retries": "0"}
+    with SinkRunner("JdbcSink", settings, has_reporter=True) as runner:
+        runner.put([item(number, number, f"name {number}", "0.50") for number in range(100)])
+        runner.put([item(100 + number, 150 if number == 40 else 101 + number, "more") for number in range(60)])
+        assert runner.reporter is not None
+        assert [record.offset for record, _ in runner.reporter.reported] == [149]
+    assert database.rows("SELECT count(*) FROM items") == [(100 + 59,)]
+
+
+def test_large_batches_are_cast_to_the_types_of_the_columns(database: Server) -> None:
+    database.run("CREATE TABLE items (id INT PRIMARY KEY, name VARCHAR(40), price INT)")
+    floats = struct({"name": STRING, "price": FLOAT64})
+    records = [
+        item(number, number, "").changed(value_schema=floats, value={"name": str(number), "price": 3.0})
+        for number in range(50)
+    ]
+    with sink(database, insert_mode="upsert", pk_mode="record_key") as runner:
+        runner.put(records)
+    assert database.rows("SELECT count(*) FROM items WHERE price = 3") == [(50,)]
+
+
 def test_updates_change_rows_that_are_there(database: Server) -> None:
     with sink(database, **UPSERT) as runner:
         runner.put([item(0, 1, "a")])

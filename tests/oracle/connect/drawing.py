@@ -10,7 +10,7 @@ from typing import Any
 from moldau.connect.api import DataSchema, Header, Kind, SinkRecord
 from moldau.connect.api import schemas as s
 from moldau.connect.converters.json import JsonConverter
-from moldau.formats.registry.data_schema import DataField
+from moldau.formats.registry.data_schema import NO_DEFAULT, DataField
 
 __all__ = ["Drawing", "as_envelope"]
 
@@ -141,7 +141,10 @@ class Drawing:
         if chance < 0.4:
             return None, self.plain()
         schema = self.schema(has_maps=has_maps) if chance < 0.5 else self.struct(has_maps=has_maps)
-        return schema, self.value(schema)
+        value = self.value(schema)
+        if value is None and schema.default is not NO_DEFAULT:
+            value = schema.default  # the envelope of the case puts it in the place of a null
+        return schema, value
 
     def record(self, *, has_maps: bool = True) -> SinkRecord:
         key_schema, key = self.part(has_maps=has_maps)

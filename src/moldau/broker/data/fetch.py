@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.broker.data.cold_reads import is_page_resident
-from moldau.broker.data.fetch_session import Wanted
+from moldau.broker.data.fetch_session import FetchSession, Wanted
 from moldau.broker.leaders import leader_error, missing_error
 from moldau.broker.partition import Partition, Topic
 from moldau.core.errors import ErrorCode, MoldauError
@@ -21,6 +21,7 @@ from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchP
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
     from moldau.broker.replication.closest import ReplicaSelector
+    from moldau.broker.replication.throttle import ReplicationThrottle
     from moldau.log.partition_log import LogSlice, PartitionLog
 
 __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
@@ -49,7 +50,7 @@ class ReadResult:
 class Reader:
     """Reads the partitions of one request, possibly several times."""
 
-    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_version", "wanted")
+    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_throttle", "_topics", "_version", "wanted")
 
     def __init__(
         self,
@@ -60,20 +61,59 @@ class Reader:
         max_bytes: int,
         *,
         selector: ReplicaSelector | None = None,
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
-        """`selector` may send a consumer to a closer replica."""
+        """`selector` may send a consumer to a closer replica, `throttle` lets a follower that is not in sync wait."""
+        self._throttle = throttle
         self._request = request
         self._selector = selector
         self._version = version
         self._max_bytes = max_bytes
-        self.wanted = wanted
+        self._topics = topics
+        self.wanted = list(wanted)
         self._targets = [(topics.get(topic_key), partition) for topic_key, partition in wanted]
+
+    def extend(self, wanted: Sequence[Wanted]) -> list[Partition]:
+        """Read these too from now on; returns those that exist here."""
+        known = len(self.wanted)
+        self.wanted.extend(wanted)
+        self._targets.extend((self._topics.get(topic_key), partition) for topic_key, partition in wanted)
+        return self._existing(known)
 
     @property
     def partitions(self) -> list[Partition]:
         """The requested partitions that exist here."""
-        found = (None if topic is None else topic.partitions.get(wanted.partition) for topic, wanted in self._targets)
+        return self._existing(0)
+
+    def _existing(self, first: int) -> list[Partition]:
+        targets = self._targets[first:] if first else self._targets
+        found = (None if topic is None else topic.partitions.get(wanted.partition) for topic, wanted in targets)
         return [partition for partition in found if partition is not None]
+
+    def watch_quiet(self, session: FetchSession, result: ReadResult) -> None:
+        """Have a session watch the partitions that have nothing more to tell than what it was told with this result.
+
+        They are compared with what they are now: they may have changed since they were read.
+        """
+        request = self._request
+        replica_id = request.replica_id
+        for (topic_key, _), (topic, wanted), fetched in zip(self.wanted, self._targets, result.fetched, strict=True):
+            partition = None if topic is None else topic.partitions.get(wanted.partition)
+            if partition is None or fetched.error_code or fetched.records_length or fetched.diverging_epoch is not None:
+                continue
+            partition_log = partition.log
+            is_quiet = (
+                fetched.preferred_read_replica < 0
+                and partition.fetchable_end(request.isolation_level, replica_id) <= wanted.fetch_offset
+                and partition_log.high_watermark == fetched.high_watermark
+                and partition_log.last_stable_offset == fetched.last_stable_offset
+                and partition_log.log_start_offset == fetched.log_start_offset
+                and self._refusal(partition, wanted) is None
+            )
+            if is_quiet:
+                session.watch(topic_key, wanted.partition, partition)
+                if replica_id >= 0 and partition.leading is not None:
+                    partition.leading.rest(replica_id, session)
 
     def is_lookup_cheap(self) -> bool:
         """Whether all offsets can probably be found without disk access; an estimate that is itself cheap."""
@@ -92,7 +132,12 @@ class Reader:
         left = self._max_bytes
         for place, (topic, wanted) in enumerate(self._targets):
             partition = None if topic is None else topic.partitions.get(wanted.partition)
-            if previous is not None and partition is not None and partition not in changed:
+            if (
+                previous is not None
+                and partition is not None
+                and partition not in changed
+                and place < len(previous.fetched)
+            ):
                 fetched = previous.fetched[place]
             elif partition is None:
                 fetched = self._missing_partition(topic, wanted)
@@ -139,6 +184,8 @@ class Reader:
                 fetched.diverging_epoch = _diverging_epoch(partition_log, wanted)
                 if fetched.diverging_epoch is not None:
                     return fetched
+            if self._has_to_wait(partition):
+                return fetched
             max_bytes = min(wanted.max_bytes, left)
             if max_bytes > 0 or is_first:
                 found = partition_log.read(wanted.fetch_offset, max(max_bytes, 0), upper_bound, is_first)
@@ -150,6 +197,12 @@ class Reader:
             records = fetched.records
             fetched.aborted = () if isinstance(records, bytes) else aborted_within(partition_log, records, upper_bound)
         return fetched
+
+    def _has_to_wait(self, partition: Partition) -> bool:
+        """Whether this follower gets nothing for now, because it is not in sync and its share is used up."""
+        if self._throttle is None or self._request.replica_id in partition.isr:
+            return False
+        return self._throttle.pause_ms(partition) > 0
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Return an error if this request cannot read this partition, else `None`."""
@@ -169,8 +222,8 @@ class Reader:
         return FetchedPartition(wanted.partition, code, current_leader=current_leader)
 
 
-def note_follower(broker: Broker, request: FetchRequest, wanted: Sequence[Wanted], topics: dict[bytes, Topic]) -> None:
-    """Count what a follower has, partition by partition, before its fetch is read. On the loop.
+def note_follower(broker: Broker, request: FetchRequest, topics: dict[bytes, Topic]) -> None:
+    """Count what a follower has, in each partition that it names, before its fetch is read. On the loop.
 
     Its offset is an acknowledgement, so it counts only in the leader's epoch, and where both logs agree.
     """
@@ -179,8 +232,7 @@ def note_follower(broker: Broker, request: FetchRequest, wanted: Sequence[Wanted
     if registered is None or 0 <= request.replica_epoch < registered.epoch:
         return
     now_ms = broker.clock.monotonic_ms()
-    for topic_key, asked in wanted:
-        topic = topics.get(topic_key)
+    for topic, asked in ((topics.get(key), one) for key, partitions in request.topics for one in partitions):
         partition = None if topic is None else topic.partitions.get(asked.partition)
         if partition is None or partition.leading is None or not partition.leading.is_follower(node_id):
             continue

@@ -1,6 +1,8 @@
 """Fetch sessions: a reader sends its list of partitions once and from then on only changes (KIP-227).
 
 Pure: sessions determine which partitions a request reads and which ones its reply contains; `broker.data.fetch` reads.
+A fetch of a session reads only partitions that are ready: those that may have something to tell. A partition without
+news is watched instead, until something happens to it, so a fetch costs what changed and not what its session knows.
 Start at `FetchSessions.begin`.
 
     session id, epoch   meaning
@@ -14,20 +16,26 @@ Start at `FetchSessions.begin`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import INT32_MAX
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchPartition, FetchRequest
 
-__all__ = ["FetchContext", "FetchSessions", "SessionError"]
+if TYPE_CHECKING:
+    from moldau.broker.data.parked_fetches import ParkedFetch
+
+__all__ = ["FetchContext", "FetchSession", "FetchSessions", "SessionError"]
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EVICTABLE_AFTER_MS = 120_000
+SWEEP_MS: Final = 5_000
+"""How often a session reads all of its partitions, for what is not announced: log starts that move, disks that fail."""
 
+Key = tuple[bytes, int]
 Wanted = tuple[bytes, FetchPartition]
 """A partition to read: its topic's bytes and the requested offsets and limits."""
 
@@ -56,6 +64,13 @@ class Answered(Protocol):
 A = TypeVar("A", bound=Answered)
 
 
+class Watched(Protocol):
+    """A partition, as far as a session watches it."""
+
+    @property
+    def waiting(self) -> set[Any]: ...
+
+
 class SessionError(NamedTuple):
     """The request does not fit its session; the reader starts over with a full fetch."""
 
@@ -72,28 +87,52 @@ class _Known(NamedTuple):
 
 
 class FetchSession:
-    __slots__ = ("created_ms", "is_privileged", "known", "last_used_ms", "next_epoch", "session_id", "uses_topic_ids")
+    __slots__ = (
+        "_watched",
+        "created_ms",
+        "is_privileged",
+        "known",
+        "last_used_ms",
+        "next_epoch",
+        "parked",
+        "ready",
+        "session_id",
+        "swept_ms",
+        "uses_topic_ids",
+    )
 
     def __init__(self, session_id: int, *, is_privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
         self.session_id = session_id
         self.is_privileged = is_privileged
         self.uses_topic_ids = uses_topic_ids
-        self.created_ms = self.last_used_ms = now_ms
+        self.created_ms = self.last_used_ms = self.swept_ms = now_ms
         self.next_epoch = 1
-        self.known: dict[tuple[bytes, int], _Known] = {}
-        """In the order in which partitions are served; a partition that returned records moves to the end."""
+        self.known: dict[Key, _Known] = {}
+        self.ready: dict[Key, None] = {}
+        """Which to read, in the order in which they are served; one that returned records moves to the end."""
+        self._watched: dict[Watched, Key] = {}
+        self.parked: set[ParkedFetch] = set()
+        """Its fetches that wait; one, unless the reader is odd."""
 
     def wanted(self) -> list[Wanted]:
-        return [(topic, known.wanted) for (topic, _), known in self.known.items()]
+        return [(key[0], self.known[key].wanted) for key in self.ready]
 
     def update(self, request: FetchRequest) -> None:
         for topic, forgotten in request.forgotten:
             for index in forgotten:
                 self.known.pop((topic, index), None)
+                self.ready.pop((topic, index), None)
         for topic, partitions in request.topics:
             for wanted in partitions:
-                known = self.known.get((topic, wanted.partition))
-                self.known[topic, wanted.partition] = _Known(wanted) if known is None else known._replace(wanted=wanted)
+                key = (topic, wanted.partition)
+                known = self.known.get(key)
+                self.known[key] = _Known(wanted) if known is None else known._replace(wanted=wanted)
+                self.ready[key] = None
+
+    def sweep(self, now_ms: int) -> None:
+        if now_ms - self.swept_ms >= SWEEP_MS:
+            self.swept_ms = now_ms
+            self.ready.update(dict.fromkeys(self.known))
 
     def remember(self, topic: bytes, answered: Answered) -> bool:
         """Store the values to be sent for a partition; return whether the reply must include it."""
@@ -103,15 +142,15 @@ class FetchSession:
             return True
         has_records = answered.records_length > 0
         has_error = answered.error_code != ErrorCode.NONE
-        news = known._replace(
+        self.known[key] = news = known._replace(
             # After an error the stored value is reset, so that the next reply without an error is always sent.
             high_watermark=-1 if has_error else answered.high_watermark,
             last_stable_offset=answered.last_stable_offset,
             log_start_offset=answered.log_start_offset,
         )
         if has_records:
-            del self.known[key]
-        self.known[key] = news
+            self.ready.pop(key, None)
+            self.ready[key] = None
         return (
             has_records
             or has_error
@@ -120,30 +159,62 @@ class FetchSession:
             or answered.diverging_epoch is not None
         )
 
+    # --- watching ---------------------------------------------------------------------------------------
+
+    def watch(self, topic: bytes, index: int, partition: Watched) -> None:
+        """Do not read a partition again until something happens to it: it has nothing to tell."""
+        key = (topic, index)
+        if key in self.known:
+            self.ready.pop(key, None)
+            self._watched[partition] = key
+            partition.waiting.add(self)
+
+    def on_mark(self, partition: Watched, woken: dict[ParkedFetch, None]) -> None:
+        """Something happened to a watched partition: read it again, and at once if a fetch waits."""
+        partition.waiting.discard(self)
+        key = self._watched.pop(partition, None)
+        if key in self.known:
+            self.ready[key] = None
+            woken.update(dict.fromkeys(self.parked))
+
+    def end(self) -> None:
+        for partition in self._watched:
+            partition.waiting.discard(self)
+        self._watched.clear()
+
 
 class FetchContext:
     """One request, with or without a session."""
 
-    __slots__ = ("_on_answer", "session", "session_id", "wanted")
+    __slots__ = ("_keys", "_on_answer", "session", "session_id", "wanted")
 
     def __init__(
         self,
-        wanted: Sequence[Wanted],
+        wanted: list[Wanted],
         session: FetchSession | None = None,
         on_answer: Callable[[], FetchSession | None] | None = None,
     ) -> None:
         self.wanted = wanted
         self.session = session
         self.session_id = NO_SESSION if session is None else session.session_id
+        self._keys: set[Key] = set() if session is None else set(session.ready)
         self._on_answer = on_answer
 
+    def newly_ready(self) -> list[Wanted]:
+        """The partitions of the session that have become ready since the request; from now on they are part of it."""
+        if self.session is None:
+            return []
+        added = [key for key in self.session.ready if key not in self._keys]
+        self._keys.update(added)
+        return [(key[0], self.session.known[key].wanted) for key in added]
+
     def answer(self, answered: Sequence[tuple[bytes, A]]) -> Sequence[tuple[bytes, A]]:
-        """Return the partitions to send. Call it once, with every partition of `wanted`, just before sending."""
+        """Return the partitions to send. Call it once, with every partition that was read, just before sending."""
         if self.session is not None:
             session = self.session
             return [(topic, partition) for topic, partition in answered if session.remember(topic, partition)]
         if self._on_answer is not None:
-            created = self._on_answer()
+            created = self.session = self._on_answer()
             if created is not None:
                 self.session_id = created.session_id
                 for topic, partition in answered:
@@ -176,7 +247,7 @@ class FetchSessions:
         if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
             return self._continue(request, version, now_ms)
         if request.session_id != NO_SESSION:
-            self._sessions.pop(request.session_id, None)
+            self._end(request.session_id)
         wanted = [(topic, partition) for topic, partitions in request.topics for partition in partitions]
         if request.session_epoch == FINAL_EPOCH or not wanted:
             return FetchContext(wanted)
@@ -192,11 +263,12 @@ class FetchSessions:
             return SessionError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.update(request)
         if not session.known:
-            del self._sessions[session.session_id]
-            return FetchContext(())
+            self._end(session.session_id)
+            return FetchContext([])
         session.next_epoch = 1 if session.next_epoch == INT32_MAX else session.next_epoch + 1
         session.last_used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        session.sweep(now_ms)
         return FetchContext(session.wanted(), session)
 
     def _create(self, request: FetchRequest, version: int, now_ms: int) -> FetchSession | None:
@@ -237,6 +309,11 @@ class FetchSessions:
             if not candidates:
                 return False
             oldest = min(candidates, key=lambda session: (session.is_privileged, len(session.known)))
-        del self._sessions[oldest.session_id]
+        self._end(oldest.session_id)
         self.evictions += 1
         return True
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.end()

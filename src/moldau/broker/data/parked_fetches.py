@@ -1,8 +1,8 @@
 """Fetches that wait for data or for a timeout.
 
-A fetch waits at every partition it requested. An append marks its partition; once per loop iteration all fetches
-waiting at a marked partition retry, however many appends there were. Deadlines are kept in one heap, and the deadline
-of an answered fetch stays there until it is reached. Start at `ParkedFetches.park`.
+A fetch waits at every partition it reads, and at its session, which watches the others. An append marks its partition;
+once per loop iteration all fetches waiting at a marked partition retry, however many appends there were. Deadlines are
+kept in one heap, and the deadline of an answered fetch stays there until it is reached. Start at `ParkedFetches.park`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from moldau.broker.data.fetch_session import FetchSession
     from moldau.broker.partition import Partition
 
-__all__ = ["ParkedFetch", "ParkedFetches"]
+__all__ = ["ParkedFetch", "ParkedFetches", "Waiter"]
 
 Retry = Callable[["Collection[Partition] | None"], bool]
 
 STALE_DEADLINES_KEPT = 4096
 """Deadlines of answered fetches in the heap beyond which it is purged, for clients with timeouts of days."""
+
+
+class Waiter(Protocol):
+    """What waits at a partition."""
+
+    def on_mark(self, partition: Partition, woken: dict[ParkedFetch, None]) -> None:
+        """The partition is marked: add the fetches that have to retry."""
 
 
 class ParkedFetch:
@@ -29,11 +37,22 @@ class ParkedFetch:
     `retry(changed)` answers it and returns true, or returns false to keep waiting; `None` means that its time is up.
     """
 
-    __slots__ = ("partitions", "retry")
+    __slots__ = ("partitions", "retry", "session")
 
-    def __init__(self, partitions: Sequence[Partition], retry: Retry) -> None:
+    def __init__(self, partitions: Sequence[Partition], retry: Retry, session: FetchSession | None = None) -> None:
         self.partitions = partitions
         self.retry: Retry | None = retry
+        self.session = session
+
+    def on_mark(self, partition: Partition, woken: dict[ParkedFetch, None]) -> None:
+        woken[self] = None
+
+    def wait_at(self, partitions: Sequence[Partition]) -> None:
+        """Wait at these too."""
+        if partitions:
+            self.partitions = [*self.partitions, *partitions]
+            for partition in partitions:
+                partition.waiting.add(self)
 
 
 class ParkedFetches:
@@ -58,6 +77,8 @@ class ParkedFetches:
             heapq.heapify(self._deadlines)
         for partition in fetch.partitions:
             partition.waiting.add(fetch)
+        if fetch.session is not None:
+            fetch.session.parked.add(fetch)
         if self._timer is None or deadline < self._timer_at:
             self._set_timer(deadline)
 
@@ -76,12 +97,15 @@ class ParkedFetches:
         for partition in fetch.partitions:
             partition.waiting.discard(fetch)
         fetch.partitions = ()
+        if fetch.session is not None:
+            fetch.session.parked.discard(fetch)
 
     def _wake(self) -> None:
         marked, self._marked = self._marked, set()
         woken: dict[ParkedFetch, None] = {}
         for partition in marked:
-            woken.update(dict.fromkeys(partition.waiting))
+            for waiter in tuple(partition.waiting):
+                waiter.on_mark(partition, woken)
         for fetch in woken:
             if fetch.retry is not None and fetch.retry(marked):
                 self.leave(fetch)

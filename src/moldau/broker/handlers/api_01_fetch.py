@@ -23,6 +23,7 @@ from moldau.broker.data.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.partition import Partition
 from moldau.broker.replication.closest import RACK_AWARE, ReplicaSelector
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.core.config.sections import FetchSettings
 from moldau.net.replies import FileReply, Handled, ReplySlot
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchRequest, decode_fetch_request, encode_fetch_response
@@ -86,6 +87,7 @@ class FetchHandler:
         self._cold_reads = cold_reads
         self._sessions = sessions
         self._stats = broker.stats.of(1)
+        self._throttle = ReplicationThrottle(broker, "leader")
 
     def __call__(  # noqa: PLR0917  (positional, because it is called for every frame)
         self,
@@ -111,12 +113,13 @@ class FetchHandler:
         call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
         if request.replica_id >= 0:
-            note_follower(self._broker, request, context.wanted, by_key)
+            note_follower(self._broker, request, by_key)
         settings = self._broker.config.section(FetchSettings)
         selector = None
         if request.rack_id and settings.replica_selector in RACK_AWARE and request.replica_id < 0:
             selector = ReplicaSelector(self._broker, request.rack_id)
-        call.reader = Reader(request, version, context.wanted, by_key, max_bytes, selector=selector)
+        throttle = self._throttle if request.replica_id >= 0 and self._throttle.is_on else None
+        call.reader = Reader(request, version, context.wanted, by_key, max_bytes, selector=selector, throttle=throttle)
         if not call.reader.is_lookup_cheap():
             return self._read_in_thread(call)
         return self._answer_or_wait(call, call.reader.read())
@@ -126,7 +129,8 @@ class FetchHandler:
     def _answer_or_wait(self, call: _Call, result: ReadResult) -> Handled:
         """Answer if there is enough data or something to report, else wait for more."""
         request = call.request
-        if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
+        is_waiting = bool(result.fetched) or call.context.session is not None
+        if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not is_waiting:
             return self._answer(call, result)
         return self._park(call, result)
 
@@ -137,6 +141,7 @@ class FetchHandler:
             """Read again: the changed partitions, or all of them when the time is up."""
             nonlocal latest
             try:
+                fetch.wait_at(call.reader.extend(call.context.newly_ready()))
                 latest = call.reader.read() if changed is None else call.reader.read(latest, changed)
                 if changed is not None and latest.size < call.min_bytes and not latest.has_to_answer:
                     return False
@@ -147,7 +152,7 @@ class FetchHandler:
             return True
 
         slot = call.wait()
-        fetch = ParkedFetch(call.reader.partitions, retry)
+        fetch = ParkedFetch(call.reader.partitions, retry, call.context.session)
         slot.on_close = lambda: self._parked.leave(fetch)
         self._parked.park(fetch, call.request.max_wait_ms)
         return slot
@@ -207,6 +212,8 @@ class FetchHandler:
         answered = call.context.answer(
             [(topic_key, fetched) for (topic_key, _), fetched in zip(wanted, result.fetched, strict=True)]
         )
+        if call.context.session is not None:
+            call.reader.watch_quiet(call.context.session, result)
         self._count(call, result)
         moved = {fetched.current_leader[0] for _, fetched in answered if fetched.current_leader is not None}
         endpoints = leader_endpoints(self._broker.image, moved, call.connection.listener_name) if moved else ()
@@ -233,8 +240,14 @@ class FetchHandler:
                     topic.stats.failed_fetch_requests += 1
                 if is_consumer:
                     topic.stats.bytes_out += fetched.records_length
+                elif fetched.partition in topic.partitions:
+                    self._note_replicated(topic.partitions[fetched.partition], call, fetched.records_length)
         if call.slot is not None:
             self._stats.recent_total_ms.append((perf_counter() - call.started) * 1000)
+
+    def _note_replicated(self, partition: Partition, call: _Call, size: int) -> None:
+        if call.request.replica_id not in partition.isr:
+            self._throttle.note(partition, size)
 
 
 def _touch_all(fetched: Iterable[Fetched]) -> None:

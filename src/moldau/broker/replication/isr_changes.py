@@ -81,10 +81,13 @@ class IsrChanges:
         while True:
             lag_s = self._broker.config.section(ReplicationSettings).lag_time_max_ms / 1000
             await asyncio.sleep(min(LONGEST_ROUND_S, lag_s / 2))
-            for partition in self._broker.partitions:
-                if partition.leading is not None:
-                    self.look(partition)
-                    partition.advance()
+            self.look_at_all()
+
+    def look_at_all(self) -> None:
+        for partition in self._broker.partitions:
+            if partition.leading is not None:
+                self.look(partition)
+                partition.advance()
 
     # --- asking -----------------------------------------------------------------------------------------
 

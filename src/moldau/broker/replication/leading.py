@@ -9,27 +9,49 @@ members, because the controller may have accepted them before this leader hears 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-__all__ = ["IsrWish", "Leading"]
+__all__ = ["IsrWish", "Leading", "Pulse"]
 
 UNKNOWN: Final = -1
+
+
+class Pulse(Protocol):
+    """A follower's fetch session."""
+
+    @property
+    def last_used_ms(self) -> int: ...
 
 
 class Follower:
     """One other replica, as this leader has seen it since its epoch began."""
 
-    __slots__ = ("broker_epoch", "caught_up_ms", "end_offset", "fetched_at_end", "fetched_ms", "start_offset")
+    __slots__ = ("_caught_up_ms", "broker_epoch", "end_offset", "fetched_at_end", "fetched_ms", "pulse", "start_offset")
 
     def __init__(self, caught_up_ms: int) -> None:
         self.end_offset = UNKNOWN
         self.start_offset = UNKNOWN
         self.broker_epoch = UNKNOWN
-        self.caught_up_ms = caught_up_ms
-        """When it last had everything that this leader had at that time."""
+        self._caught_up_ms = caught_up_ms
         self.fetched_ms = 0
         self.fetched_at_end = 0
         """Where this leader's log ended when it last fetched."""
+        self.pulse: Pulse | None = None
+        """Its session, while it has everything: then its fetches do not name this partition."""
+
+    @property
+    def caught_up_ms(self) -> int:
+        """When it last had everything that this leader had at that time."""
+        return self._caught_up_ms if self.pulse is None else max(self._caught_up_ms, self.pulse.last_used_ms)
+
+    def has_caught_up(self, at_ms: int) -> None:
+        self._caught_up_ms = max(self._caught_up_ms, at_ms)
+
+    def stop_resting(self) -> None:
+        if self.pulse is not None:
+            self.fetched_ms, self.fetched_at_end = self.pulse.last_used_ms, self.end_offset
+            self.has_caught_up(self.fetched_ms)
+            self.pulse = None
 
 
 class IsrWish(NamedTuple):
@@ -49,7 +71,7 @@ MayJoin = Callable[[int, int], bool]
 class Leading:
     """The state of one partition's leader, from the beginning of its epoch on."""
 
-    __slots__ = ("_followers", "_me", "_proposed", "epoch_start", "isr", "partition_epoch", "replicas")
+    __slots__ = ("_followers", "_me", "_proposed", "_resting", "epoch_start", "isr", "partition_epoch", "replicas")
 
     def __init__(self, me: int, replicas: Iterable[int], isr: Iterable[int], epoch_start: int, now_ms: int) -> None:
         self._me = me
@@ -59,6 +81,7 @@ class Leading:
         self.partition_epoch = -1
         self._proposed: frozenset[int] | None = None
         self._followers = {one: self._new(one, now_ms) for one in self.replicas if one != me}
+        self._resting: set[Follower] = set()
 
     def _new(self, node_id: int, now_ms: int) -> Follower:
         return Follower(now_ms if node_id in self.isr else NEVER_CAUGHT_UP)
@@ -80,13 +103,28 @@ class Leading:
     def on_fetch(self, node_id: int, offset: int, broker_epoch: int, *, leader_end: int, now_ms: int) -> None:
         """A follower fetched at `offset`: it has everything below."""
         follower = self._followers[node_id]
+        follower.stop_resting()
         if offset >= leader_end:
-            follower.caught_up_ms = max(follower.caught_up_ms, now_ms)
+            follower.has_caught_up(now_ms)
         elif follower.fetched_ms and offset >= follower.fetched_at_end:
-            follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
+            follower.has_caught_up(follower.fetched_ms)
         follower.end_offset = offset
         follower.broker_epoch = broker_epoch
         follower.fetched_ms, follower.fetched_at_end = now_ms, leader_end
+
+    def rest(self, node_id: int, pulse: Pulse) -> None:
+        """A follower has everything, so it will not name this partition again before there is more."""
+        follower = self._followers.get(node_id)
+        if follower is not None and follower.end_offset >= 0:
+            follower.pulse = pulse
+            self._resting.add(follower)
+
+    def on_append(self) -> None:
+        """There is more: whoever had everything had it until its last fetch."""
+        if self._resting:
+            for follower in self._resting:
+                follower.stop_resting()
+            self._resting.clear()
 
     def end_offset_of(self, node_id: int) -> int:
         """How far a follower is; -1 if it has not fetched in this epoch."""

@@ -6,10 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from moldau.cli.cluster.controllers import CONTROLLERS, open_controller
 from moldau.cli.cluster_options import report_client_log
 from moldau.cli.tool import run_body, say
-from moldau.client.admin import Admin
+from moldau.client.admin import Admin, Node
 from moldau.client.connection import load_properties
+from moldau.protocol.api import ApiKey
+from moldau.protocol.messages import Message
 
 __all__ = ["main"]
 
@@ -26,8 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     properties = load_properties(options.config) if options.config else {}
-    servers = options.bootstrap_server or options.bootstrap_controller
-    admin = Admin(servers, properties, report=report_client_log)
+    if options.bootstrap_controller:
+        _ask_controllers(options, properties)
+        return
+    admin = Admin(options.bootstrap_server, properties, report=report_client_log)
     if options.action == "cluster-id":
         cluster_id = admin.describe_cluster().cluster_id
         say(f"Cluster ID: {cluster_id}" if cluster_id else "The cluster has no id: its brokers are too old.")
@@ -49,11 +54,37 @@ def _run(options: argparse.Namespace) -> None:
 
 def _list_endpoints(admin: Admin) -> None:
     nodes = admin.describe_cluster().nodes
-    host_width = max([len(node.host) for node in nodes] + [10])
+    host_width = max((len(node.host) for node in nodes), default=0)
     layout = f"{{:<10}} {{:<{host_width}}} {{:<10}} {{:<10}} {{:<10}} {{:<15}}"
     say(layout.format("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE"))
     for node in nodes:
         say(layout.format(node.id, node.host, node.port, node.rack or "null", "unfenced", "broker"))
+
+
+def _ask_controllers(options: argparse.Namespace, properties: dict[str, str]) -> None:
+    with open_controller(options, properties) as client:
+        question = Message(
+            include_cluster_authorized_operations=False, endpoint_type=CONTROLLERS, include_fenced_brokers=False
+        )
+        cluster = client.send(ApiKey.DESCRIBE_CLUSTER, question)
+        if options.action == "cluster-id":
+            say(f"Cluster ID: {cluster.cluster_id}")
+        elif options.action == "list-endpoints":
+            host_width = max((len(one.host) for one in cluster.brokers), default=0)
+            layout = f"{{:<10}} {{:<{host_width}}} {{:<10}} {{:<10}} {{:<15}}"
+            say(layout.format("ID", "HOST", "PORT", "RACK", "ENDPOINT_TYPE"))
+            for one in sorted(cluster.brokers, key=lambda each: each.broker_id):
+                say(layout.format(one.broker_id, one.host, one.port, one.rack or "null", "controller"))
+        elif options.action == "api-versions":
+            from moldau.cli.cluster.api_versions import api_lines
+
+            node = Node(cluster.controller_id, client.host, client.port)
+            say("\n".join(api_lines(node, client.api_versions())))
+        else:
+            from moldau.client.wire_admin import unregister_broker
+
+            unregister_broker(client, options.id)
+            say(f"Broker {options.id} is no longer registered.")
 
 
 def _parser() -> argparse.ArgumentParser:

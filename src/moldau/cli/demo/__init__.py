@@ -1,4 +1,1 @@
-"""`moldau demo`: starts a broker, sends records, counts them in windows on Spark, and shows it live in the terminal.
-
-Start at `command`.
-"""
+"""`moldau demo`: the platform at work, live in the terminal. Start at `command`; by default it shows `story`."""

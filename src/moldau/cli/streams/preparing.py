@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moldau.cli.demo.broker import created_topics, running_broker
-from moldau.cli.demo.pipeline import INPUT, OUTPUT, visits_per_page
+from moldau.cli.demo.counts.pipeline import INPUT, OUTPUT, visits_per_page
 from moldau.client.unsent_records import flush_interruptibly
 from moldau.core.errors import StartupError
 from moldau.pipeline.spark.driver.class_archive import archive_file, record_classes
@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from moldau.pipeline.runtime.engine import Engine
     from moldau.streams import KafkaStreams
 
-__all__ = ["prepare"]
+__all__ = ["is_prepared", "prepare"]
 
 PATIENCE_S = 120.0
 RECORDS = 100
+
+
+def is_prepared() -> bool:
+    """Whether `prepare` has nothing to do."""
+    return not missing() and archive_file().exists()
 
 
 def prepare(say: Callable[[str], None]) -> bool:

@@ -192,19 +192,18 @@ class _Reader:
         self._partitions = partitions
 
     def end_offsets(self) -> Offsets:
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import OFFSET_END, KafkaException, TopicPartition
 
-        ends = {}
-        for partition in self._partitions:
-            place = TopicPartition(self._topic, partition)
-            try:
-                offsets = self._consumer.get_watermark_offsets(place, timeout=QUESTION_MS / 1000)
-            except KafkaException as error:
-                raise client_error(error.args[0], about=f"topic {self._topic}") from None
-            if offsets is None:
-                raise UnreachableError(f"no broker returned the end offset of {self._topic}-{partition} ends")
-            ends[partition] = int(offsets[1])
-        return ends
+        # One request for all partitions: on the reader's connection each waits behind the fetch that is parked there.
+        places = [TopicPartition(self._topic, partition, OFFSET_END) for partition in self._partitions]
+        try:
+            found = self._consumer.offsets_for_times(places, timeout=QUESTION_MS / 1000)
+        except KafkaException as error:
+            raise client_error(error.args[0], about=f"topic {self._topic}") from None
+        for place in found:
+            if place.error is not None:
+                raise client_error(place.error, about=f"topic {self._topic}")
+        return {place.partition: place.offset for place in found}
 
     def read(self, timeout_s: float) -> ReadBatch | None:
         from confluent_kafka import KafkaError, KafkaException

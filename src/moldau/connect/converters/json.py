@@ -77,11 +77,14 @@ class JsonConverter(Converter):
         self._writers: dict[int, tuple[DataSchema, bytes, Convert]] = {}
         self._readers: dict[bytes, tuple[DataSchema | None, Convert]] = {}
         self._fixed: DataSchema | None = None
+        self._read_fixed: Convert = lambda value: value
         if values["schema.content"]:
             try:
                 self._fixed = schema_from_json(orjson.loads(values["schema.content"]), self.read_value)
             except (orjson.JSONDecodeError, DataError) as error:
                 raise ConfigError([f"Invalid value for configuration schema.content: {error}"]) from None
+            if self._fixed is not None:
+                self._read_fixed = self._reader(self._fixed)
 
     # Writing
 
@@ -170,7 +173,7 @@ class JsonConverter(Converter):
                     raise DataError(f"field {name}: {error}") from None
             return made
 
-        return write
+        return _quick(schema, write)
 
     # Reading
 
@@ -182,7 +185,7 @@ class JsonConverter(Converter):
             return None, None
         given = _loads(data, topic) if data else None
         if self._fixed is not None:
-            return self._fixed, self.read_value(self._fixed, given)
+            return self._fixed, self._read_fixed(given)
         if not self._has_schemas:
             return None, given
         if not isinstance(given, dict) or len(given) != 2 or "schema" not in given or "payload" not in given:
@@ -268,7 +271,51 @@ class JsonConverter(Converter):
                     raise DataError(f"field {name}: {error}") from None
             return made
 
-        return read
+        return _quick(schema, read)
+
+
+_QUICK_KINDS: Final = {*BITS, Kind.FLOAT64, Kind.BOOLEAN, Kind.STRING}
+_MOST_SHAPES: Final = 64
+
+
+def _quick(schema: DataSchema, convert: Convert) -> Convert:
+    """`convert` for structs, without going through the fields of those that it would leave as they are.
+
+    These have the schema's fields in order, with values of types that `convert` has left as they were before, and
+    numbers within bounds. Everything else goes to `convert`, which also says what is wrong.
+    """
+    if not all(field.schema.kind in _QUICK_KINDS and field.schema.name != DECIMAL_NAME for field in schema.fields):
+        return convert
+    names = tuple(field.name for field in schema.fields)
+    bounds = [
+        (place, -(1 << (BITS[field.schema.kind] - 1)), (1 << (BITS[field.schema.kind] - 1)) - 1)
+        for place, field in enumerate(schema.fields)
+        if field.schema.kind in BITS
+    ]
+    floats = [place for place, field in enumerate(schema.fields) if field.schema.kind is Kind.FLOAT64]
+    known: set[tuple[type, ...]] = set()
+
+    def quick(value: Any) -> Any:
+        if type(value) is not dict or tuple(value) != names:
+            return convert(value)
+        values = tuple(value.values())
+        shape = tuple(map(type, values))
+        if shape not in known:
+            made = convert(value)
+            if len(known) < _MOST_SHAPES and tuple(map(type, made.values())) == shape and made == value:
+                known.add(shape)
+            return made
+        for place, low, high in bounds:
+            number = values[place]
+            if number is not None and not low <= number <= high:
+                return convert(value)
+        for place in floats:
+            number = values[place]
+            if number is not None and not math.isfinite(number):
+                return convert(value)
+        return value
+
+    return quick
 
 
 def _loads(data: bytes, topic: str) -> Any:

@@ -13,7 +13,20 @@ from typing import Any, ClassVar
 from moldau.connect.api.config_def import ConfigDef, ConfigType, Importance, Setting
 from moldau.connect.api.errors import DataError
 from moldau.connect.api.plugin_kinds import Converter, SchemaAndValue
-from moldau.connect.api.schemas import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, optional
+from moldau.connect.api.schemas import (
+    BOOLEAN,
+    BYTES,
+    DATE_NAME,
+    FLOAT32,
+    FLOAT64,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    optional,
+)
 from moldau.connect.converters.java_text import to_java_string
 from moldau.formats.registry.data_schema import DataSchema, Kind
 
@@ -94,10 +107,12 @@ class _PrimitiveConverter(Converter):
     def from_connect(self, topic: str, schema: DataSchema | None, value: Any) -> bytes | None:
         if value is None:
             return None
-        is_wrong_schema = schema is not None and schema.kind is not self.schema.kind
+        is_wrong_schema = schema is not None and (
+            schema.kind is not self.schema.kind or schema.name in (DATE_NAME, TIME_NAME, TIMESTAMP_NAME)
+        )
         is_boolean = isinstance(value, bool) and bool not in self.types
         if is_wrong_schema or is_boolean or not isinstance(value, self.types):
-            given = type(value).__name__ if schema is None else schema.kind.value
+            given = type(value).__name__ if schema is None else schema.name or schema.kind.value
             raise DataError(f"{type(self).__name__} writes values of type {self.schema.kind.value}, not {given}")
         try:
             return self.packing.pack(value)

@@ -2,21 +2,23 @@
 
 In a distributed worker the records and their offsets are one transaction: after `poll` (the default), after
 `transaction.boundary.interval.ms`, or where the connector says. The transactional id is the task's, so a successor
-fences it before it reads the offsets. A standalone worker writes offsets to a file after the records are stored, which
-is at least once. Start at `SourceRun.run`.
+fences it before it reads the offsets. While a transaction is committed, which is mostly waiting, the task polls for the
+next one. A standalone worker writes offsets to a file after the records are stored, which is at least once. Start at
+`SourceRun.run`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.connection import build, log_report
 from moldau.client.errors import ClientError, client_error
 from moldau.client.transactions import Transactions
+from moldau.client.waiting import BlockingCall
 from moldau.connect.api.connector import SourceTask
 from moldau.connect.api.contexts import SourceTaskContext, TransactionContext
 from moldau.connect.api.errors import RetriableError
@@ -47,6 +49,7 @@ IDLE_S = 0.05
 """The pause after a poll that returned nothing at once."""
 QUICK_S = 0.005
 CLOSE_S = 5.0
+COMMIT_SLICE_S = 1.0
 
 
 class _Context(SourceTaskContext):
@@ -114,6 +117,10 @@ class SourceRun:
         self._pending: dict[bytes, Mapping[str, Any]] = {}
         """By key: the newest source offsets that are not stored yet."""
         self._boundaries = _Boundaries()
+        self._commit: BlockingCall[None] | None = None
+        """The commit that is under way."""
+        self._sent: list[SourceRecord] = []
+        """The records of that transaction."""
         self._counts = dict.fromkeys(
             (
                 "source-record-poll-total",
@@ -159,29 +166,47 @@ class SourceRun:
         try:
             while not self._run.stopping.is_set():
                 records = self._poll()
+                self._finish_commit(offsets)
                 if records:
-                    self._transact(transactions, records, offsets)
+                    self._transact(transactions, records)
+            self._finish_commit(offsets)
         finally:
+            if self._commit is not None:  # the task has failed, but what it sent before is stored
+                with suppress(Exception):
+                    self._finish_commit(offsets)
             self._task.stop()
 
-    def _transact(self, transactions: Transactions, records: list[SourceRecord], offsets: StoredOffsets) -> None:
-        sent: list[SourceRecord] = []
+    def _transact(self, transactions: Transactions, records: list[SourceRecord]) -> None:
+        """Send the records of a transaction, and let its commit begin."""
         try:
-            with transactions.begin():
+            with ExitStack() as opened:
+                opened.enter_context(transactions.begin())
+                sent = list(records)
                 began = time.monotonic()
                 while True:
                     self._send(records)
-                    sent += records
                     if self._is_over(records, began):
                         break
                     records = self._poll()
+                    sent += records
                 self._send_offsets()
+                self._sent = sent
+                self._commit = BlockingCall(opened.pop_all().close).start()
         except _AbortAskedError:
             self._pending.clear()
-        else:
-            for key, offset in self._pending.items():
-                offsets.note(key, offset)
-            self._note_stored(sent)
+
+    def _finish_commit(self, offsets: StoredOffsets) -> None:
+        """Wait for the commit that is under way, if any; raises what made it fail."""
+        commit, self._commit = self._commit, None
+        if commit is None:
+            return
+        while not commit.wait(COMMIT_SLICE_S):
+            pass
+        commit.answer()
+        for key, offset in self._pending.items():
+            offsets.note(key, offset)
+        sent, self._sent = self._sent, []
+        self._note_stored(sent)
 
     def _is_over(self, records: list[SourceRecord], began: float) -> bool:
         if self._boundary == "connector":
@@ -269,31 +294,38 @@ class SourceRun:
     def _send(self, records: list[SourceRecord]) -> None:
         partition: Mapping[str, Any] | None = None
         offset_key = b""
+        is_plain = not self._steps.transforms
+        key_of, value_of, produce = self._steps.key.from_connect, self._steps.value.from_connect, self._produce
+        topic, written = "", 0
         for record in records:
             try:
-                self._send_one(record)
+                if not is_plain or record.headers:
+                    self._send_step_by_step(record)
+                else:
+                    if record.topic != topic:
+                        self._creation.ensure(record.topic)
+                        topic = record.topic
+                        self.topics.add(topic)
+                    key = key_of(topic, record.key_schema, record.key)
+                    produce(record, key, value_of(topic, record.value_schema, record.value), None)
+                    written += 1
             except SkippedError:
                 pass  # it was reported; the source goes on behind it
+            except Exception:
+                if not is_plain or record.headers:
+                    raise
+                self._resend(record)
             if record.source_offset is not None:
-                if record.source_partition != partition:
+                if record.source_partition is not partition and record.source_partition != partition:
                     partition = record.source_partition
                     offset_key = encode_key(self._name, partition)
                 self._pending[offset_key] = record.source_offset
         self._active += len(records)
+        self._counts["source-record-write-total"] += written
 
-    def _send_one(self, record: SourceRecord) -> None:
-        steps = self._steps
-        if not steps.transforms and not record.headers:
-            try:
-                key = steps.key.from_connect(record.topic, record.key_schema, record.key)
-                value = steps.value.from_connect(record.topic, record.value_schema, record.value)
-                self._creation.ensure(record.topic)
-                self._produce(record, key, value, [])
-            except Exception:
-                self._send_step_by_step(record)  # says which step fails, and whether that is tolerated
-            else:
-                self._count(record.topic)
-        else:
+    def _resend(self, record: SourceRecord) -> None:
+        """Send a record that failed on the quick way: step by step, which says what fails and if that is tolerated."""
+        with suppress(SkippedError):
             self._send_step_by_step(record)
 
     def _send_step_by_step(self, record: SourceRecord) -> None:
@@ -339,9 +371,7 @@ class SourceRun:
         self.topics.add(topic)
         self._counts["source-record-write-total"] += 1
 
-    def _produce(self, record: SourceRecord, key: Any, value: Any, headers: list[Any]) -> None:
-        from confluent_kafka import KafkaException
-
+    def _produce(self, record: SourceRecord, key: Any, value: Any, headers: list[Any] | None) -> None:
         producer = self._producer
         assert producer is not None
         while True:
@@ -358,8 +388,12 @@ class SourceRun:
             except BufferError:
                 producer.poll(0.1)  # the queue is full: wait until the brokers have taken some
                 self._raise_failures()
-            except KafkaException as error:
-                raise client_error(error.args[0], about=f"topic {record.topic}") from None
+            except Exception as error:
+                from confluent_kafka import KafkaException
+
+                if isinstance(error, KafkaException):
+                    raise client_error(error.args[0], about=f"topic {record.topic}") from None
+                raise
 
     def _await_delivery(self) -> None:
         producer = self._producer

@@ -38,14 +38,12 @@ class _Flatten(PartTransform):
 
     def apply(self, record: ConnectRecord) -> ConnectRecord | None:
         schema, value = self.part(record)
+        if value is None:
+            return record
         if schema is None:
-            if value is None:
-                return record
             flat: dict[str, Any] = {}
             self._flatten_map(require_map(value, self.purpose), "", flat)
             return self.with_part(record, None, flat)
-        if value is None:
-            return self.with_part(record, self._schemas.get(schema), None)
         made: dict[str, Any] = {}
         self._flatten_struct(schema, require_struct(schema, value, self.purpose), "", made)
         return self.with_part(record, self._schemas.get(schema), made)

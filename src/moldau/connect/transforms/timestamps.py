@@ -165,7 +165,7 @@ class _TimestampConverter(PartTransform):
             case "unix":
                 _check_number(value)
                 if self._precision == "seconds":
-                    return int(value) * 1000
+                    return _saturated(int(value) * 1000)
                 return _toward_zero(value, PER_MS[self._precision])
             case "Date":
                 _check_number(value)
@@ -190,12 +190,19 @@ class _TimestampConverter(PartTransform):
             case "string":
                 return self._pattern.format_ms(millis)
             case "unix":
-                return _toward_zero(millis, 1000) if self._precision == "seconds" else millis * PER_MS[self._precision]
+                if self._precision == "seconds":
+                    return _toward_zero(millis, 1000)
+                return _saturated(millis * PER_MS[self._precision])
             case "Date":
                 return millis // DAY_MS
             case "Time":
                 return millis % DAY_MS
         return millis
+
+
+def _saturated(number: int) -> int:
+    """As Java's time units: what does not fit into 64 bits is the largest or the smallest number."""
+    return max(-(1 << 63), min((1 << 63) - 1, number))
 
 
 def _toward_zero(number: int, divisor: int) -> int:

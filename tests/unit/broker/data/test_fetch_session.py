@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from itertools import count
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from moldau.broker.data.fetch_session import EVICTABLE_AFTER_MS, INT32_MAX, FetchContext, FetchSessions, SessionError
+from moldau.broker.data.fetch_session import (
+    EVICTABLE_AFTER_MS,
+    INT32_MAX,
+    SWEEP_MS,
+    FetchContext,
+    FetchSession,
+    FetchSessions,
+    SessionError,
+)
 from moldau.core.errors import ErrorCode
 from moldau.protocol.fetch import FetchedPartition, FetchPartition, FetchRequest
 
@@ -178,3 +188,82 @@ def test_a_follower_comes_before_consumers() -> None:
     follower.replica_id = 2
     assert story.ask(follower) == (101, [0])
     assert story.ask(request(0, 0, 0, 1, 2)) == (0, [0, 1, 2])
+
+
+# --- partitions without news are watched, not read -----------------------------------------------------
+
+
+class Watched(SimpleNamespace):
+    """A partition that tells those who wait for it."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self) -> None:
+        super().__init__(waiting=set())
+
+    def mark(self) -> dict[Any, None]:
+        woken: dict[Any, None] = {}
+        for waiter in tuple(self.waiting):
+            waiter.on_mark(self, woken)
+        return woken
+
+
+def watching(story: Story, *numbers: int) -> tuple[FetchSession, list[Watched]]:
+    """A session whose partitions are all watched."""
+    story.ask(request(0, 0, *numbers))
+    (session,) = story.sessions
+    partitions = [Watched() for _ in numbers]
+    for number, partition in zip(numbers, partitions, strict=True):
+        session.watch(TOPIC, number, partition)
+    return session, partitions
+
+
+def numbers_of(wanted: list[tuple[bytes, FetchPartition]]) -> list[int]:
+    return [one.partition for _, one in wanted]
+
+
+def test_a_fetch_reads_what_something_happened_to() -> None:
+    story = Story()
+    _, partitions = watching(story, 0, 1, 2)
+    assert story.begin(request(100, 1)).wanted == []
+    partitions[1].mark()
+    assert numbers_of(story.begin(request(100, 2)).wanted) == [1]
+    # It was read and has to be watched again to rest.
+    assert partitions[1].waiting == set()
+    assert numbers_of(story.begin(request(100, 3)).wanted) == [1]
+
+
+def test_what_a_request_names_is_read() -> None:
+    story = Story()
+    watching(story, 0, 1, 2)
+    assert numbers_of(story.begin(request(100, 1, 2)).wanted) == [2]
+
+
+def test_a_waiting_fetch_is_woken_and_reads_what_became_ready() -> None:
+    story = Story()
+    session, partitions = watching(story, 0, 1)
+    context = story.begin(request(100, 1))
+    fetch: Any = object()
+    session.parked.add(fetch)
+    assert partitions[0].mark() == {fetch: None}
+    assert numbers_of(context.newly_ready()) == [0]
+    assert context.newly_ready() == []
+
+
+def test_from_time_to_time_everything_is_read() -> None:
+    story = Story()
+    watching(story, 0, 1)
+    story.now_ms = SWEEP_MS - 1
+    assert story.begin(request(100, 1)).wanted == []
+    story.now_ms = SWEEP_MS
+    assert numbers_of(story.begin(request(100, 2)).wanted) == [0, 1]
+
+
+def test_a_forgotten_partition_and_an_ended_session_are_not_woken() -> None:
+    story = Story()
+    _, partitions = watching(story, 0, 1)
+    story.begin(request(100, 1, forgotten=(0,)))
+    partitions[0].mark()
+    assert story.begin(request(100, 2)).wanted == []
+    story.begin(request(100, -1, 5))
+    assert partitions[1].waiting == set()

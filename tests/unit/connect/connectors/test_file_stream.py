@@ -124,8 +124,8 @@ def test_the_sink_appends_texts_as_java_prints_them(tmp_path: Path) -> None:
                 SinkRecord(topic="t", partition=0, offset=3, value=None),
             ]
         )
+        assert path.read_text() == "text\nStruct{id=1,name=x}\n{a=[1.0, null]}\nnull\n", "others read it at once"
         assert runner.commit() == {("t", 0): 4}
-        assert path.read_text() == "text\nStruct{id=1,name=x}\n{a=[1.0, null]}\nnull\n"
 
 
 def test_a_sink_without_its_folder_says_so(tmp_path: Path) -> None:

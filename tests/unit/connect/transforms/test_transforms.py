@@ -105,6 +105,8 @@ def test_flatten() -> None:
     assert made.value == {"a_b": 1, "a_c": ["x"], "d": 2}
     assert [field.schema.is_optional for field in made.value_schema.fields] == [True, True, False]
     assert run("Flatten$Value", {"a": {"b": {"c": 1}}, "l": [{}]}).value == {"a.b.c": 1, "l": [{}]}
+    nothing = run("Flatten$Value", None, optional(struct({"a": inner})))
+    assert (nothing.value, nothing.value_schema) == (None, optional(struct({"a": inner})))
 
 
 def test_timestamp_converter() -> None:

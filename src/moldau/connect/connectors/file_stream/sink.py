@@ -38,7 +38,7 @@ class FileStreamSinkConnector(SinkConnector):
 
 
 class FileStreamSinkTask(SinkTask):
-    """Appends lines; what `flush` returns from is on the disk."""
+    """Appends lines, for others to read at once; what `flush` returns from is on the disk."""
 
     def start(self, settings: Mapping[str, str]) -> None:
         self._name: str | None = CONFIG.parse(settings)["file"] or None
@@ -59,16 +59,18 @@ class FileStreamSinkTask(SinkTask):
             record.value if isinstance(record.value, str) else to_java_string(record.value_schema, record.value)
             for record in records
         ]
-        if lines:
-            self._guarded(lambda: self._file.write(("\n".join(lines) + "\n").encode("utf-8", "replace")))
+        if not lines:
+            return
 
-    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         def write() -> None:
+            self._file.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
             self._file.flush()
-            if self._name is not None:
-                os.fsync(self._file.fileno())
 
         self._guarded(write)
+
+    def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
+        if self._name is not None:
+            self._guarded(lambda: os.fsync(self._file.fileno()))
 
     def stop(self) -> None:
         if getattr(self, "_name", None) is not None and hasattr(self, "_file"):

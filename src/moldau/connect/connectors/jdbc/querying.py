@@ -12,7 +12,7 @@ The upper bound is the database's time less `timestamp.delay.interval.ms`. Start
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -70,9 +70,12 @@ class Querier:
         self._id, self._micros = _stored(offset, values, database)
         self._time_kind: str | None = None
         self._connection: Connection | None = None
-        self._rows: Iterator[Any] = iter(())
+        self._result: Any = None
         self._ahead: Any = None
+        """The first row that was not delivered yet."""
         self._columns: list[reading.Column] = []
+        self._places: dict[str, int] = {}
+        """Where columns are in the rows of the query that runs."""
         self._schema: DataSchema | None = None
         self.due = 0.0
         """When to query next, as `time.monotonic` counts."""
@@ -89,9 +92,11 @@ class Querier:
         elif self.target.table is None and not self._columns:
             self._id_column = self._values["incrementing.column.name"] or None
         text, parameters = self._statement()
-        result = self._connection.execution_options(stream_results=True).exec_driver_sql(text, tuple(parameters))
-        self._rows = iter(result)
-        self._ahead = next(self._rows, None)
+        options = {"stream_results": True, "max_row_buffer": self._values["batch.max.rows"]}
+        result = self._connection.execution_options(**options).exec_driver_sql(text, tuple(parameters))
+        self._result = result
+        self._places = {name: place for place, name in enumerate(result.keys())}
+        self._ahead = result.fetchone()
         if self.target.table is None and (not self._columns or self._database.kind == "sqlite"):
             columns = reading.query_columns(result.cursor, self._ahead, self._mapping) if result.cursor else []
             if columns:
@@ -101,22 +106,26 @@ class Querier:
         """Give up the query and its connection."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            if self._result is not None:
+                self._result.close()
             connection.close()
-        self._ahead = None
+        self._result = self._ahead = None
 
     def records(self, most: int) -> list[SourceRecord]:
         """The next records; closes the query when its result ends."""
-        made: list[SourceRecord] = []
-        while self._ahead is not None and len(made) < most:
-            row = self._ahead
-            try:
-                self._ahead = next(self._rows, None)
-            except sqlalchemy.exc.SQLAlchemyError:
-                # What was read is delivered; the query runs again from there. More rows may share this row's time.
-                made.append(self._record(row, row))
-                self.close()
-                return made
-            made.append(self._record(row, self._ahead))
+        if self._ahead is None:
+            self.close()
+            return []
+        rows = [self._ahead]
+        try:
+            rows += self._result.fetchmany(most)
+        except sqlalchemy.exc.SQLAlchemyError:
+            # What was read is delivered; the query runs again from there. More rows may share this row's time.
+            made = self._records(rows, rows[-1])
+            self.close()
+            return made
+        self._ahead = rows.pop() if len(rows) > most else None
+        made = self._records(rows, self._ahead)
         if self._ahead is None:
             self.close()
         return made
@@ -225,41 +234,50 @@ class Querier:
 
     # Rows
 
-    def _record(self, row: Any, following: Any) -> SourceRecord:
-        given = row._mapping
-        value = {
-            column.name: None if given[column.name] is None else column.convert(given[column.name])
-            for column in self._columns
-        }
+    def _records(self, rows: list[Any], following: Any) -> list[SourceRecord]:
+        """Records of rows; `following` is the row after them."""
+        by_place = list(zip(*rows, strict=True))
+        names = [column.name for column in self._columns]
+        columns = [column.values(by_place[self._places[column.name]]) for column in self._columns]
+        values = [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
         is_bulk = self._mode == "bulk"
-        return SourceRecord(
-            topic=self.target.topic,
-            value=value,
-            value_schema=self._schema,
-            source_partition=self.target.old_partition if is_bulk else self.target.partition,
-            source_offset=None if is_bulk else self._advance(given, None if following is None else following._mapping),
-        )
+        topic, schema = self.target.topic, self._schema
+        partition = self.target.old_partition if is_bulk else self.target.partition
+        offsets = [None] * len(rows) if is_bulk else self._offsets(rows, following)
+        return [
+            SourceRecord(
+                topic=topic, value=value, value_schema=schema, source_partition=partition, source_offset=offset
+            )
+            for value, offset in zip(values, offsets, strict=True)
+        ]
 
-    def _advance(self, row: Any, following: Any) -> dict[str, Any]:
+    def _offsets(self, rows: list[Any], following: Any) -> list[dict[str, Any]]:
+        """The offset after each row."""
+        ids: list[int] = []
         if self._id_column is not None:
-            self._id = int(row[self._id_column])
-        if self._time_columns:
-            micros = self._row_micros(row)
-            shares_time = following is not None and self._row_micros(following) == micros
-            if self._mode == "timestamp+incrementing" or not shares_time:
+            place = self._places[self._id_column]
+            ids = [int(row[place]) for row in rows]
+            self._id = ids[-1]
+            if not self._time_columns:
+                return [{"incrementing": one} for one in ids]
+        moments = [self._row_micros(row) for row in rows]
+        after = None if following is None else self._row_micros(following)
+        found = []
+        for number, micros in enumerate(moments):
+            next_micros = moments[number + 1] if number + 1 < len(moments) else after
+            if ids or next_micros != micros:
                 self._micros = micros
-        offset: dict[str, Any] = {}
-        if self._id_column is not None:
-            offset["incrementing"] = self._id
-        if self._time_columns:
+            offset: dict[str, Any] = {"incrementing": ids[number]} if ids else {}
             offset["timestamp"] = self._micros // 1000
             offset["timestamp_nanos"] = self._micros % 1_000_000 * 1000
-        return offset
+            found.append(offset)
+        return found
 
     def _row_micros(self, row: Any) -> int:
         for column in self._time_columns:
-            if row[column] is not None:
-                return reading.epoch_micros(row[column], self._database.zone)
+            value = row[self._places[column]]
+            if value is not None:
+                return reading.epoch_micros(value, self._database.zone)
         raise ConnectError(f"a row of {self.target.full_name} has no time in {', '.join(self._time_columns)}")
 
 

@@ -58,6 +58,14 @@ class Column:
     convert: Convert
     """From the driver's value to Connect's; never called with None."""
 
+    def values(self, given: Sequence[Any]) -> Sequence[Any]:
+        """The driver's values of many rows as Connect's."""
+        convert = self.convert
+        kinds = set(map(type, given)) - {type(None)}
+        if kinds <= {convert}:  # `int` of integers, `str` of texts: nothing to do
+            return given
+        return [None if one is None else convert(one) for one in given]
+
 
 @dataclass(frozen=True, slots=True)
 class Mapping:

@@ -64,6 +64,9 @@ class Shape:
     key_names: tuple[str, ...] = field(init=False)
     value_names: tuple[str, ...] = field(init=False)
 
+    is_plain: bool = field(init=False, default=False)
+    """Whether all values go to the driver as they are."""
+
     def __post_init__(self) -> None:
         self.key_names = tuple(one.name for one in self.keys)
         self.value_names = tuple(one.name for one in self.fields)
@@ -80,6 +83,7 @@ class RowMaker:
         self._deletes: bool = values["delete.enabled"]
         self._database = database
         self._shapes: dict[tuple[int, int, bool], Shape] = {}
+        self._tables: dict[str, tuple[str, ...]] = {}
         self._convert = _converters(database)
 
     def row(self, record: SinkRecord) -> Row | None:
@@ -88,6 +92,9 @@ class RowMaker:
             return self._deletion(record)
         shape = self._shape(record)
         value = self._struct(record)
+        if shape.is_plain:
+            values = tuple(map(value.get, shape.value_names))
+            return Row(self.table_of(record.topic), shape, self._keys(record, shape), values)
         keys = tuple(
             self._value(one.schema, found) for one, found in zip(shape.keys, self._keys(record, shape), strict=True)
         )
@@ -96,8 +103,12 @@ class RowMaker:
 
     def table_of(self, topic: str) -> tuple[str, ...]:
         """The table of a topic: its name, with a schema before it if the format has one."""
-        # A dot in the topic's name is part of the name; one in the format divides schema and table.
-        return tuple(part.replace("${topic}", topic) for part in self._format.split("."))
+        found = self._tables.get(topic)
+        if found is None:
+            # A dot in the topic's name is part of the name; one in the format divides schema and table.
+            found = tuple(part.replace("${topic}", topic) for part in self._format.split("."))
+            self._tables[topic] = found
+        return found
 
     def _deletion(self, record: SinkRecord) -> Row | None:
         if not self._deletes:
@@ -140,7 +151,12 @@ class RowMaker:
                 if one.name not in names and (not self._chosen or one.name in self._chosen):
                     _check_type(one.name, one.schema)
                     fields.append(Field(one.name, one.schema, False))
-        return Shape(keys, fields, (record.key_schema, schema))
+        shape = Shape(keys, fields, (record.key_schema, schema))
+        shape.is_plain = all(
+            one.schema.default is NO_DEFAULT and (one.schema.name or "") not in self._convert
+            for one in (*keys, *fields)
+        )
+        return shape
 
     def _key_fields(self, record: SinkRecord) -> list[Field]:
         match self._pk_mode:
@@ -196,7 +212,7 @@ def _picked(value: Any, schema: DataSchema | None, shape: Shape) -> tuple[Any, .
     if value is None:
         raise ConnectError("a record without a key has no row: pk.mode=record_key needs one")
     if schema is not None and schema.kind is Kind.STRUCT:
-        return tuple(value.get(one.name) for one in shape.keys)
+        return tuple(map(value.get, shape.key_names))
     return (value,)
 
 

@@ -27,6 +27,7 @@ from moldau.connect.api.config_def import (
 from moldau.connect.api.connector import SinkConnector, SinkTask
 from moldau.connect.api.errors import ConnectError, RetriableError
 from moldau.connect.api.records import SinkRecord
+from moldau.connect.connectors.jdbc.copying import Copies
 from moldau.connect.connectors.jdbc.database import CONNECTION_SETTINGS, open_database
 from moldau.connect.connectors.jdbc.offset_table import OffsetTable
 from moldau.connect.connectors.jdbc.rows import Row, RowMaker
@@ -37,6 +38,9 @@ from moldau.core.ids import TopicPartition
 __all__ = ["JdbcSinkConnector", "JdbcSinkTask"]
 
 LOW, MEDIUM = Importance.LOW, Importance.MEDIUM
+COPY_LEAST: Final = 20
+"""Batches of PostgreSQL that are at least so long go through COPY."""
+
 log = logging.getLogger(__name__)
 
 CONFIG: Final = ConfigDef(
@@ -118,6 +122,7 @@ class JdbcSinkTask(SinkTask):
         self._rows = RowMaker(self._values, self._database)
         self._tables = Tables(self._database, self._values)
         self._retries_left: int = self._values["max.retries"]
+        self._copies = Copies(self._database) if self._database.kind == "postgresql" else None
         name = self._values["moldau.offset.table"]
         self._offsets = None if name is None else OffsetTable(self._database, name, settings.get("name", "sink"))
 
@@ -176,6 +181,17 @@ class JdbcSinkTask(SinkTask):
             rows = [(*row.values, *row.key_values) for row in batch]
         else:
             rows = [(*row.key_values, *row.values) for row in batch]
+            if len(rows) >= COPY_LEAST and self._copies is not None:
+                keys = [row.key_values for row in batch] if self._mode == "upsert" else None
+                if self._copies.write(
+                    connection,
+                    first.table,
+                    keys=first.key_names,
+                    fields=first.value_names,
+                    rows=rows,
+                    upserts_by=keys,
+                ):
+                    return
         assert len(rows[0]) == len(names)
         connection.exec_driver_sql(text, rows)
 

@@ -9,7 +9,7 @@ from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.schemas import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME, DataSchema, Kind
 from moldau.connect.connectors.jdbc.database import Database
 
-__all__ = ["column_type", "delete_statement", "quoted_table", "write_statement"]
+__all__ = ["column_type", "delete_statement", "merge_statement", "quoted_table", "write_statement"]
 
 
 def quoted_table(database: Database, table: Sequence[str]) -> str:
@@ -39,11 +39,27 @@ def write_statement(
         updates = ", ".join(f"{quote(field)}=VALUES({quote(field)})" for field in changed)
         return f"INSERT {insert} ON DUPLICATE KEY UPDATE {updates}"
     if database.kind == "postgresql":
-        target = ", ".join(quote(key) for key in keys)
-        updates = ", ".join(f"{quote(field)}=EXCLUDED.{quote(field)}" for field in fields)
-        action = f"DO UPDATE SET {updates}" if fields else "DO NOTHING"
-        return f"INSERT {insert} ON CONFLICT ({target}) {action}"
+        return f"INSERT {insert} {_on_conflict(database, keys, fields)}"
     raise ConnectError(f"insert.mode=upsert is not known for databases of kind {database.kind}; use insert or update")
+
+
+def merge_statement(
+    database: Database, table: Sequence[str], keys: Sequence[str], fields: Sequence[str], staging: str
+) -> str:
+    """A statement of PostgreSQL that upserts all rows of another table."""
+    columns = ", ".join(database.quote(column) for column in (*keys, *fields))
+    return (
+        f"INSERT INTO {quoted_table(database, table)} ({columns}) SELECT {columns} FROM {staging} "
+        f"{_on_conflict(database, keys, fields)}"
+    )
+
+
+def _on_conflict(database: Database, keys: Sequence[str], fields: Sequence[str]) -> str:
+    quote = database.quote
+    target = ", ".join(quote(key) for key in keys)
+    updates = ", ".join(f"{quote(field)}=EXCLUDED.{quote(field)}" for field in fields)
+    action = f"DO UPDATE SET {updates}" if fields else "DO NOTHING"
+    return f"ON CONFLICT ({target}) {action}"
 
 
 def delete_statement(database: Database, table: Sequence[str], keys: Sequence[str]) -> str:

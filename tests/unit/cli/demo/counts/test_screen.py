@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from moldau.cli.demo.screen import Moment, Summary, line, picture, summary_table
+from moldau.cli.demo.counts.screen import Moment, Summary, line, picture, summary_table
 
 NOTHING_YET = Moment(
     elapsed_s=1, sent=10, input_per_s=10, output_per_s=0, lag=10, window_age_s=None, top=[]

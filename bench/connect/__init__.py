@@ -1,0 +1,1 @@
+"""What Connect costs, beside PySpark by hand and Apache Kafka's Connect."""

@@ -1,0 +1,1 @@
+"""Tools for replicas: elections, reassignment, verification."""
