@@ -6,6 +6,7 @@ import argparse
 import datetime
 import json
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def main() -> int:
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that broker, database and workers are ended, too
     if options.quick:
         options.records, options.parquet_records, options.lines = 100_000, 400_000, 500_000
         options.samples, options.idle_seconds = 50, 20

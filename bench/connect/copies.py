@@ -33,7 +33,7 @@ JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
 }
-ENDS = re.compile(r"\+(\d+)\+\d+\+(\d+)\.parquet$")
+ENDS = re.compile(r"\+(\d+)\+(\d+)\.parquet$")
 Numbers = dict[str, float]
 
 

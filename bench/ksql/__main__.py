@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.brokers import Moldau
-from bench.ksql import fleet, latency, pull, throughput
+from bench.ksql import fleet, latency, operators, pull, throughput
 from bench.ksql.jobs import JOBS
 from bench.machine import describe
 
@@ -116,7 +116,16 @@ def _fleet(options: argparse.Namespace) -> Any:
     )
 
 
+def _operators(options: argparse.Namespace) -> Any:
+    found = {}
+    for name in options.job or JOBS:
+        found[name] = operators.measured(JOBS[name], records=min(options.records, 50_000), keys=1_000)
+        print(f"{JOBS[name].title}, CPU for a record: {_shown(found[name])}", flush=True)
+    return found
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "operators": _operators,
     "throughput": _throughput,
     "latency": _latency,
     "pull": _pull,

@@ -42,9 +42,9 @@ def measured(keys: int, *, bootstrap: str, folder: Path, requests: int) -> dict[
             "CREATE TABLE T AS SELECT ID, COUNT(*) AS N, MAX(PRICE) AS HIGHEST FROM S GROUP BY ID;"
         )
         _wait_for_rows(session, keys)
-        idle = _asked(server.url, keys, requests)
+        idle = _asked(server, keys, requests)
         with _writing(bootstrap, source, keys):
-            busy = _asked(server.url, keys, requests)
+            busy = _asked(server, keys, requests)
     return {"idle": idle, "busy": busy}
 
 
@@ -62,15 +62,24 @@ def _select(key: int) -> str:
     return f"SELECT * FROM T WHERE ID = 'key-{key:08d}';"
 
 
-def _asked(url: str, keys: int, requests: int) -> Numbers:
+def _asked(server: KsqlProcess, keys: int, requests: int) -> Numbers:
+    """Of one connection and of many; `cpu_ms` is the server's for a request, with all it does meanwhile."""
+    url = server.url
     _ask(url, keys, requests // 5)
+    before = server.own_cpu_s()
     found = sorted(_ask(url, keys, requests))
+    cpu_ms = (server.own_cpu_s() - before) / requests * 1000
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         began = time.monotonic()
         each = requests // CONNECTIONS + 1
         list(pool.map(lambda _: _ask(url, keys, each), range(CONNECTIONS)))
         rate = CONNECTIONS * each / (time.monotonic() - began)
-    return {"p50_ms": statistics.median(found), "p99_ms": found[int(len(found) * 0.99)], "requests_per_s": rate}
+    return {
+        "p50_ms": statistics.median(found),
+        "p99_ms": found[int(len(found) * 0.99)],
+        "cpu_ms": cpu_ms,
+        "requests_per_s": rate,
+    }
 
 
 def _ask(url: str, keys: int, requests: int) -> list[float]:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from bench.brokers import end
-from bench.machine import Usage, usage_of
+from bench.machine import TICKS_PER_SECOND, Usage, usage_of
 from moldau.pipeline.runtime.hosting.engine_files import EngineFiles
 
 __all__ = ["KsqlProcess", "Session"]
@@ -81,6 +81,11 @@ class KsqlProcess:
         if error is not None:
             print(self._log.read_text(errors="replace")[-3000:], file=sys.stderr)
         end(self._process)
+
+    def own_cpu_s(self) -> float:
+        """The CPU time of the server's process alone."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
     def usage(self) -> Usage:
         """What the server and its engine use."""

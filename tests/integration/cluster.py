@@ -12,10 +12,14 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.free_ports import free_port
 from tests.integration.killable import KillableProcess
+from tests.integration.machines import Machines
+from tests.integration.raw_client import RawClient
 
 from moldau.cli.storage.command import main as kafka_storage
+from moldau.protocol.api import ApiKey
+from moldau.protocol.messages import Message
 
-__all__ = ["Cluster", "eventually"]
+__all__ = ["QUICK", "Cluster", "eventually"]
 
 CLUSTER_ID = "Nk018hRAQFytWskYqtQduw"
 TIMEOUT_S = 90.0
@@ -44,19 +48,27 @@ def eventually(condition: Callable[[], object], what: str, timeout_s: float = TI
 class Cluster:
     """Nodes 1 to `count`, formatted; `start` them, and leave the block to end them."""
 
-    def __init__(self, folder: Path, *, count: int = 3, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        count: int = 3,
+        settings: Mapping[str, str] | None = None,
+        machines: Machines | None = None,
+    ) -> None:
         self.folder = folder
         self.nodes = range(1, count + 1)
+        self.hosts = {node: "127.0.0.1" if machines is None else machines.host_of(node) for node in self.nodes}
         self.ports = {node: free_port() for node in self.nodes}
         self.controller_ports = {node: free_port() for node in self.nodes}
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self.controller_ports.items())
+        voters = ",".join(f"{node}@{self.hosts[node]}:{port}" for node, port in self.controller_ports.items())
         self._processes: dict[int, KillableProcess] = {}
         for node in self.nodes:
             lines = {
                 "process.roles": "broker,controller",
                 "node.id": str(node),
-                "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[node]},"
-                f"CONTROLLER://127.0.0.1:{self.controller_ports[node]}",
+                "listeners": f"PLAINTEXT://{self.hosts[node]}:{self.ports[node]},"
+                f"CONTROLLER://{self.hosts[node]}:{self.controller_ports[node]}",
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": voters,
                 "log.dirs": str(folder / f"data{node}"),
@@ -66,7 +78,12 @@ class Cluster:
             file = self.file_of(node)
             file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
             assert kafka_storage(["format", "-t", CLUSTER_ID, "-c", str(file)]) == 0
-            self._processes[node] = KillableProcess("moldau.cli.server.start", [str(file)], folder / f"output{node}")
+            self._processes[node] = KillableProcess(
+                "moldau.cli.server.start",
+                [str(file)],
+                folder / f"output{node}",
+                within=() if machines is None else machines.command_of(node),
+            )
 
     def file_of(self, node: int) -> Path:
         return self.folder / f"server{node}.properties"
@@ -76,7 +93,7 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        return ",".join(f"{self.hosts[node]}:{port}" for node, port in self.ports.items())
 
     def __enter__(self) -> Cluster:
         for node in self.nodes:
@@ -129,6 +146,19 @@ class Cluster:
 
     def isrs(self, topic: str) -> dict[int, list[int]]:
         return {number: sorted(one.isrs) for number, one in self._partitions(topic).items()}
+
+    def active_controller(self) -> int:
+        """The node that leads the quorum, by the word of a broker that answers; -1 if none does."""
+        asked = [Message(topic_name="__cluster_metadata", partitions=[Message(partition_index=0)])]
+        for node, port in self.ports.items():
+            try:
+                with RawClient(port, host=self.hosts[node]) as client:
+                    reply = client.ask(ApiKey.DESCRIBE_QUORUM, 1, Message(topics=asked))
+                leader: int = reply.topics[0].partitions[0].leader_id
+                return leader
+            except (OSError, IndexError):
+                continue
+        return -1
 
     def _partitions(self, topic: str) -> dict[int, Any]:
         try:

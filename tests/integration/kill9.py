@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -59,7 +59,9 @@ class Report:
 class Writer:
     """Produces the numbers 0, 1, 2… to each partition of a topic and remembers which were acknowledged, and where."""
 
-    def __init__(self, bootstrap: str, topic: str, *, is_idempotent: bool) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, *, is_idempotent: bool, settings: Mapping[str, object] | None = None
+    ) -> None:
         self.topic = topic
         self.sent = [0] * PARTITIONS
         self.acknowledged: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
@@ -81,6 +83,7 @@ class Writer:
                 "retry.backoff.max.ms": 50,
                 "queue.buffering.max.messages": 2000,
                 "log_level": 0,
+                **(settings or {}),
             },
             error_cb=lambda _error: None,
         )

@@ -27,8 +27,9 @@ REPOSITORY = Path(__file__).parent.parent.parent
 class KillableProcess:
     """A Python module run as a process, as often as wanted; everything it says is kept in one file."""
 
-    def __init__(self, module: str, arguments: Sequence[str], output: Path) -> None:
-        self._command = [sys.executable, "-m", module, *arguments]
+    def __init__(self, module: str, arguments: Sequence[str], output: Path, *, within: Sequence[str] = ()) -> None:
+        """`within`: a command that the module's command is appended to, such as `nsenter`."""
+        self._command = [*within, sys.executable, "-m", module, *arguments]
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
 

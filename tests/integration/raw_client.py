@@ -16,8 +16,8 @@ TIMEOUT_S = 20
 
 
 class RawClient:
-    def __init__(self, port: int, client_id: str = "raw") -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+    def __init__(self, port: int, client_id: str = "raw", host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._correlation_id = 0

@@ -56,6 +56,10 @@ class SparkCluster(JavaProcesses):
         """The Java processes that a worker has started for drivers."""
         return _children(worker.pid)
 
+    def python_processes(self, worker: subprocess.Popen[bytes]) -> int:
+        """How many processes are below a worker's executors."""
+        return sum(len(_descendants(executor)) for executor in self.executors(worker))
+
     def close(self) -> None:
         everyone = [pid for process in self.processes for pid in (process.pid, *_descendants(process.pid))]
         for process in reversed(self.processes):

@@ -50,7 +50,7 @@ Output = tuple[str, bytes | None, bytes | None, int]
 def planned(statements: str) -> Topology:
     """The pipeline of the only query among statements."""
     topics = MemoryTopics()
-    topics.create("input", 1, 1)
+    topics.create("input", 1, 1, {})
     engine = Engine(topics, TopicSchemas(MemoryRegistry()))
     queries = []
     for statement in parse(statements):

@@ -46,6 +46,10 @@ def test_the_session_of_a_new_user(tmp_path: Path) -> None:
         assert wait_for_total(terminal, "anna") == "15"
         described = terminal.run("DESCRIBE totals;")
         assert " CUSTOMER | VARCHAR(STRING)  (primary key) \n" in described
+        extended = terminal.run("DESCRIBE totals EXTENDED;")
+        assert re.search(rf"{query_id} +records-in-total: 3 ", extended), extended
+        assert f"Consumer Group       : _confluent-ksql-default_query_{query_id}" in extended
+        assert re.search(r" 0 +\| 0 +\| 3 +\| 3 +\| 0 ", extended), extended
         explained = terminal.run(f"EXPLAIN {query_id};")
         assert "Sinks that this query writes to:" in explained
         assert "Execution plan\n" in explained

@@ -117,7 +117,7 @@ ROUTES: dict[int, Route] = {
     24: Route("api_24_add_partitions_to_txn", 0, 5, (WRITE_TRANSACTIONAL_ID, WRITE_TOPIC, CLUSTER_ACTION)),
     25: Route("api_25_add_offsets_to_txn", 0, 4, (WRITE_TRANSACTIONAL_ID, READ_GROUP)),
     26: Route("api_26_end_txn", 0, 5, (WRITE_TRANSACTIONAL_ID,)),
-    27: Route("api_27_write_txn_markers", 1, 1, (CLUSTER_ACTION, ALTER_CLUSTER)),
+    27: Route("api_27_write_txn_markers", 1, 2, (CLUSTER_ACTION, ALTER_CLUSTER)),
     28: Route("api_28_txn_offset_commit", 0, 5, (WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)),
     32: Route("api_32_describe_configs", 1, 4, DESCRIBE_CONFIGS),
     33: Route("api_33_alter_configs", 0, 2, ALTER_CONFIGS),

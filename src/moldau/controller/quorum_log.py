@@ -70,6 +70,11 @@ class QuorumLog:
         voted = None if state.voted_id == NOBODY else ReplicaKey(state.voted_id, state.voted_directory_id)
         return ElectionState(state.leader_epoch, state.leader_id, voted)
 
+    def make_durable(self) -> None:
+        """Sync what a killed process may have left in the page cache only: a node's first fetch vouches for it."""
+        if self.log.partition.recovery_point < self.log.end_offset:
+            self.log.flush()
+
     # --- effects ----------------------------------------------------------------------------------------
 
     def carry_out(self, effect: Effect) -> None:

@@ -101,8 +101,8 @@ class Call(Request):
         """
         splitter = JsonObjectSplitter(max_object_bytes)
         async for piece in self._pieces.pieces():
-            for content in splitter.feed(piece):
-                yield decode_json(content)
+            for document in splitter.documents(piece, decode_json):
+                yield document
         splitter.finish()
 
     @property
@@ -118,7 +118,16 @@ class Call(Request):
         return decode_json(content)
 
 
-# `json.dumps` would make an encoder for each call.
+def _refuse_constant(name: str) -> None:
+    raise _ConstantError(f"{name} is not a JSON number")
+
+
+class _ConstantError(ValueError):
+    """NaN or an infinity, which Python would accept as numbers."""
+
+
+# `json.dumps` and `json.loads` would make an encoder and a decoder for each call.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -129,7 +138,7 @@ def encode_json(document: Any) -> bytes:
 def decode_json(content: bytes) -> Any:
     """Decode strict JSON: no NaN, no lone surrogates, no huge numbers; raises `MalformedBodyError`."""
     try:
-        document = json.loads(content, parse_constant=_refuse_constant)
+        document = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
         if _SURROGATE.search(content):
             # A lone surrogate is valid JSON, but cannot be encoded in UTF-8.
             encode_json(document)
@@ -143,14 +152,6 @@ def decode_json(content: bytes) -> Any:
         # Python's own message suggests a Python function, which is of no use to a client.
         raise MalformedBodyError("a number has too many digits") from None
     return document
-
-
-def _refuse_constant(name: str) -> None:
-    raise _ConstantError(f"{name} is not a JSON number")
-
-
-class _ConstantError(ValueError):
-    """NaN or an infinity, which Python would accept as numbers."""
 
 
 def _number(text: str) -> int:

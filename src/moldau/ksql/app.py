@@ -115,6 +115,8 @@ def _render_error(error: Exception) -> Answer:
     if isinstance(error, MalformedBodyError):
         return Answer(generic_error(ErrorKind.BAD_REQUEST, f"Invalid JSON in request: {error}"), status=400)
     if isinstance(error, HttpError):
+        if error.status == 422:  # no body at all
+            return Answer(generic_error(ErrorKind.BAD_REQUEST, f"Invalid JSON in request: {error}"), status=400)
         if error.status == 404:
             return Answer(content=b"Not Found", status=404, media_type="text/plain")
         return Answer(generic_error(error.status * 100, str(error)), status=error.status)

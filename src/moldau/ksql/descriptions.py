@@ -15,6 +15,7 @@ from moldau.client.admin import TopicDescription
 from moldau.core.errors import MoldauError
 from moldau.ksql.connectors import Connectors
 from moldau.ksql.documents import Document, column_field, entity, schema_info, source_fields, source_info
+from moldau.ksql.query_statistics import statistics_documents, statistics_text
 from moldau.ksql.settings import KSQL_KEYS, STREAMS_PREFIX, KsqlSettings
 from moldau.ksql.state import HostedQuery, ServerState
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
@@ -41,9 +42,21 @@ class Surroundings(Protocol):
 
     def topic_list(self) -> list[TopicDescription]: ...
 
+    @property
+    def host_name(self) -> str: ...
+
+    async def query_numbers(self, query_id: str) -> Mapping[str, Any]:
+        """What the engine has counted for a query; nothing where it cannot be asked."""
+
+    def offset_summary(self, hosted: HostedQuery) -> Document:
+        """How far the consumer group of a query is."""
+
     def pipeline_status(self, query_id: str) -> Mapping[str, Any] | None: ...
 
     async def explain_pipeline(self, query_id: str) -> str: ...
+
+    def explain_plan(self, planned: PersistentQuery, properties: Mapping[str, Any]) -> str:
+        """How a query would run on Spark, which need not run for that."""
 
     def push_queries(self) -> Iterable[Document]: ...
 
@@ -66,7 +79,7 @@ class Descriptions:
             case syntax.Show(listing=listing):
                 return await self._show(statement, listing, properties, variables)
             case syntax.DescribeSource(name=name, is_extended=is_extended):
-                found = await asyncio.to_thread(self.source_description, self._source(name), is_extended=is_extended)
+                found = await self._source_description(self._source(name), is_extended=is_extended)
                 return entity("sourceDescription", statement.text, sourceDescription=found)
             case syntax.DescribeSources(kind=kind, is_extended=is_extended):
                 return await self._describe_all(statement, kind, is_extended=is_extended)
@@ -199,21 +212,31 @@ class Descriptions:
         return found
 
     async def _describe_all(self, statement: syntax.Statement, kind: SourceKind, *, is_extended: bool) -> Document:
-        found = [
-            await asyncio.to_thread(self.source_description, source, is_extended=is_extended)
-            for source in self._sources(kind)
-        ]
+        found = [await self._source_description(one, is_extended=is_extended) for one in self._sources(kind)]
         return entity("source_descriptions", statement.text, sourceDescriptions=found)
 
+    async def _source_description(self, source: Source, *, is_extended: bool) -> Document:
+        """A source with its queries; EXTENDED asks the brokers for its topic, and the engine for its queries."""
+        found = await asyncio.to_thread(self.source_description, source, is_extended=is_extended)
+        if not is_extended:
+            return found
+        around = dict.fromkeys(one["id"] for one in (*found["writeQueries"], *found["readQueries"]))
+        numbers = {query_id: await self._around.query_numbers(query_id) for query_id in around}
+        found["statistics"] = statistics_text(numbers)
+        found["clusterStatistics"] = statistics_documents(numbers, self._around.host_name)
+        return found
+
     def source_description(self, source: Source, *, is_extended: bool) -> Document:
-        """A source with its queries; EXTENDED asks the brokers for its topic."""
+        """What is known of a source without the engine."""
         readers = [one for one in self._state.queries.values() if source.name in one.query.sources]
         writers = [one for one in self._state.queries.values() if one.query.sink == source.name]
         partitions = replicas = 0
+        summaries: list[Document] = []
         if is_extended:
             topic = next((one for one in self._around.topic_list() if one.name == source.topic), None)
             if topic is not None:
                 partitions, replicas = len(topic.partitions), topic.replication_factor
+            summaries = [self._around.offset_summary(one) for one in writers]
         return {
             "name": source.name,
             "windowType": None if source.window is None else source.window.kind.value,
@@ -231,7 +254,7 @@ class Descriptions:
             "partitions": partitions,
             "replication": replicas,
             "statement": source.statement if is_extended else "",
-            "queryOffsetSummaries": [],
+            "queryOffsetSummaries": summaries,
             "sourceConstraints": [one.query.sink for one in readers if one.query.sink in self._state.catalogue.sources],
             "clusterStatistics": [],
             "clusterErrorStats": [],
@@ -285,12 +308,15 @@ class Descriptions:
         planned = await asyncio.to_thread(self._around.plan, statement.statement, properties)
         if planned is None:
             raise KsqlError("The provided statement does not run a ksql query")
+        is_persistent = bool(planned.sink)
+        explained = await asyncio.to_thread(self._around.explain_plan, planned, properties) if is_persistent else ""
         description = {
             **_empty_description(planned.query_id, _EXPLAIN.sub("", statement.text)),
             "sources": list(planned.sources),
             "sinks": [planned.sink] if planned.sink else [],
+            "fields": [column_field(one) for one in planned.columns],
             "topology": planned.topology.describe(),
-            "executionPlan": "" if planned.sink else IN_SERVER,
+            "executionPlan": explained or IN_SERVER,
             "queryType": _query_type(statement.statement),
         }
         return entity("queryDescription", statement.text, queryDescription=description)

@@ -16,7 +16,10 @@ from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import AppliedCommand, HostedQuery, ServerState
 from moldau.ksql.user_functions import user_functions
+from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.nodes import OffsetReset
+from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
+from moldau.pipeline.ksql.execution.engine import PersistentQuery
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.files import LocalFiles
 from moldau.pipeline.runtime.hosting.host import PipelineSpec
@@ -25,8 +28,17 @@ from moldau.pipeline.runtime.kafka.clients import KafkaClients
 from moldau.pipeline.runtime.kafka.reset import reset_pipeline
 from moldau.pipeline.runtime.kafka.wiring import kafka_pipeline
 from moldau.pipeline.runtime.pipeline import Pipeline
+from moldau.pipeline.spark.explain import explain
 
-__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_options", "pipeline_spec", "query_identity"]
+__all__ = [
+    "KIND",
+    "KsqlBuilder",
+    "explained_plan",
+    "hosted_query",
+    "pipeline_options",
+    "pipeline_spec",
+    "query_identity",
+]
 
 KIND = "ksql"
 DEFAULT_INTERVAL_MS = 0
@@ -102,6 +114,16 @@ def hosted_query(spec: PipelineSpec) -> tuple[KsqlSettings, HostedQuery]:
     except MoldauError as error:
         raise MoldauError(f"the query {query_id} cannot be planned again: {error}") from error
     return settings, state.queries[query_id]
+
+
+def explained_plan(
+    planned: PersistentQuery, settings: KsqlSettings, properties: Mapping[str, Any], counts: Mapping[str, int]
+) -> str:
+    """How Spark would run a query, with these partitions of its topics."""
+    options = pipeline_options(settings, properties, {})
+    latency = {"moldau.latency": "realtime"} if options.is_realtime else {}
+    partitions = partition_counts(lower_foreign_key_joins(planned.topology.nodes), dict(counts))
+    return explain(planned.topology, {**options.task_settings, **latency}, partitions)
 
 
 def _clients(settings: KsqlSettings) -> KafkaClients:

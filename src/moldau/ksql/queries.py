@@ -331,7 +331,7 @@ class Queries:
         plan = self._plan(query, properties)
         topics = tuple(source.topic for source in plan.sources)
         names = tuple(source.name for source in plan.sources)
-        return PersistentQuery("", query.text, plan.topology, names, topics, "", "")
+        return PersistentQuery("", query.text, plan.topology, names, topics, "", "", columns=plan.columns)
 
     def _new_run(self, plan: TransientPlan) -> InMemoryRun:
         partitions = max(source.partitions for source in plan.sources)

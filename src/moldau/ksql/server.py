@@ -34,10 +34,11 @@ from moldau.ksql.facts import Facts, Rehearsal
 from moldau.ksql.headless import FileLog, statements_of
 from moldau.ksql.inserts import insert_rows, serialized_record
 from moldau.ksql.peers import Peers
-from moldau.ksql.pipelines import pipeline_spec
+from moldau.ksql.pipelines import explained_plan, pipeline_spec
 from moldau.ksql.processing_log import prepare_processing_log, stream_statement
 from moldau.ksql.queries import Queries
 from moldau.ksql.query_metrics import QueryMetrics
+from moldau.ksql.query_statistics import offset_summary
 from moldau.ksql.requests import QueryRequest, StatementRequest
 from moldau.ksql.results import RowStream
 from moldau.ksql.schemas import fresh_schemas, request_schemas
@@ -126,7 +127,7 @@ class KsqlServer:
         self.copies.start()
         self.sharing.start()
         self.peers.start()
-        _logger.info("%d sources and %d queries are known", len(self.state.catalogue.sources), len(self.state.queries))
+        _logger.info("loaded %d sources and %d queries", len(self.state.catalogue.sources), len(self.state.queries))
 
     async def _declare(self) -> None:
         """Run the statements that are the server's own: those of its file, and that of the processing log."""
@@ -387,6 +388,19 @@ class KsqlServer:
         progress = {name: found[name] for name in PROGRESS if name in found}
         return {**shown, "last_error": failures[-1] if failures else None, **progress}
 
+    async def query_numbers(self, query_id: str) -> Mapping[str, Any]:
+        """What the engine has counted for a query; nothing where it cannot be asked."""
+        try:
+            found: Mapping[str, Any] = (await self._engine_status(query_id)).get("metrics") or {}
+        except MoldauError:
+            return {}  # it has just started or ended, or runs on another server
+        return found
+
+    def offset_summary(self, hosted: HostedQuery) -> Document:
+        """How far the consumer group of a query is. Blocks."""
+        group_id = f"{self.settings.query_prefix}{hosted.query_id}"
+        return offset_summary(self.cluster, group_id, hosted.query.source_topics)
+
     def host_of(self, query_id: str) -> str:
         """The server that runs a query."""
         return urlsplit(self.sharing.owner(query_id) or self.sharing.own_url).netloc
@@ -396,6 +410,12 @@ class KsqlServer:
         if self.host_of(query_id) != self.host_name:
             raise MoldauError(f"the query runs on {self.host_of(query_id)}, which can be asked")
         return str(await self._link.ask("explain", f"{self.settings.query_prefix}{query_id}"))
+
+    def explain_plan(self, planned: PersistentQuery, properties: Mapping[str, Any]) -> str:
+        """How a query would run on Spark. Blocks."""
+        topics = (*planned.source_topics, planned.sink_topic)
+        counts = {topic: self.cluster.partitions(topic) or 1 for topic in topics}
+        return explained_plan(planned, self.settings, self.state.with_defaults(properties), counts)
 
     def plan(self, statement: syntax.Statement, properties: Mapping[str, Any]) -> PersistentQuery | None:
         """What a statement would run, without running it. Blocks."""

@@ -30,8 +30,9 @@ FULL_FOR_S = 60.0
 FLUSH_S = 1.0
 """Requests that wait for their records have been ended by then, so few records are left."""
 DEFAULTS = {
-    # Requests wait for their answer, so a pause that waits for more records would only add to their time.
-    "linger.ms": "0",
+    # Requests wait for their answer, so the pause that waits for more records is short. Without any, records that
+    # arrive together leave one by one: half of the rate, at twice the work for the broker, and no lower latency.
+    "linger.ms": "0.5",
     # A topic that is not there is reported after this time, instead of half a minute.
     "topic.metadata.propagation.max.ms": "5000",
 }

@@ -120,6 +120,8 @@ class KillRun:
         self.random = random.Random(seed)
         self.database = folder / "rows.db"
         self.workers: list[WorkerProcess] = []
+        self.overrides: dict[str, str] = {}
+        """Settings of the workers that come."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -135,7 +137,9 @@ class KillRun:
 
     def start_worker(self) -> None:
         self._count += 1
-        worker = WorkerProcess(self._folder / f"worker-{self._count}", self._servers, engine=self._engine)
+        worker = WorkerProcess(
+            self._folder / f"worker-{self._count}", self._servers, engine=self._engine, overrides=self.overrides
+        )
         self._stack.enter_context(worker)
         self._stack.callback(worker.kill)
         self.workers.append(worker)
@@ -148,7 +152,7 @@ class KillRun:
             "keeper": {"connector.class": SINK, "topics": "killing", "tasks.max": "2", "database": str(self.database)},
         }
         for number, (name, config) in enumerate(configs.items()):
-            url = self.workers[number % 2].url  # the one that does not lead forwards
+            url = self.workers[number % len(self.workers)].url  # the one that does not lead forwards
             answer = httpx.put(f"{url}/connectors/{name}/config", json=config, timeout=60)
             assert answer.status_code == 201, answer.text
 

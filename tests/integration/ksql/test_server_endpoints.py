@@ -92,6 +92,7 @@ def test_a_command_that_never_comes_is_waited_for_in_vain(ksql: httpx.Client, se
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        (b"", "Invalid JSON in request"),
         (b"{", "Invalid JSON in request"),
         (b"[]", "Invalid JSON in request"),
         (b"{}", '"ksql" must be a text'),

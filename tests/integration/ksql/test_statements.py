@@ -38,6 +38,10 @@ def test_persistent_queries(ksql: httpx.Client) -> None:
     assert explained["@type"] == "queryDescription"
     assert explained["queryDescription"]["sources"] == [source]
     assert explained["queryDescription"]["topology"]
+    described = run(ksql, f"DESCRIBE {made} EXTENDED;")[0]["sourceDescription"]
+    [summary] = described["queryOffsetSummaries"]
+    assert summary["groupId"].endswith(f"query_{query_id}")
+    assert [one["kafkaTopic"] for one in summary["topicSummaries"]] == [source]
     [extended] = run(ksql, "SHOW QUERIES EXTENDED;")
     assert extended["@type"] == "query_descriptions"
     messages = [
@@ -196,6 +200,22 @@ def test_explain_of_a_query_for_clients_says_where_it_runs(ksql: httpx.Client) -
     [answer] = run(ksql, f"EXPLAIN SELECT * FROM {made} EMIT CHANGES;")
     assert answer["queryDescription"]["queryType"] == "PUSH"
     assert "in memory" in answer["queryDescription"]["executionPlan"]
+    assert [one["name"] for one in answer["queryDescription"]["fields"]] == ["ID", "V"]
+
+
+def test_explain_of_a_statement_that_does_not_run_yet(ksql: httpx.Client) -> None:
+    made = stream(ksql)
+    [answer] = run(ksql, f"EXPLAIN CREATE TABLE C AS SELECT V, COUNT(*) AS N FROM {made} GROUP BY V;")
+    found = answer["queryDescription"]
+    assert (found["queryType"], found["sources"], found["sinks"]) == ("PERSISTENT", [made], ["C"])
+    assert "with Python, because of" in found["executionPlan"]
+    assert "unknown place" not in found["executionPlan"]
+    plain = name("P")
+    run(ksql, f"CREATE STREAM {plain} (ID INT KEY, V STRING) WITH (kafka_topic='{made}', value_format='JSON');")
+    [native] = run(ksql, f"EXPLAIN CREATE STREAM C AS SELECT ID, V FROM {plain} WHERE ID > 1;")
+    assert "without Python" in native["queryDescription"]["executionPlan"]
+    assert [(one["name"], one["schema"]["type"]) for one in found["fields"]] == [("V", "STRING"), ("N", "BIGINT")]
+    assert refused(ksql, "DESCRIBE C;")[1]["error_code"] == 40001
 
 
 @pytest.mark.parametrize("text", ["SELECT * FROM X EMIT CHANGES;", "PRINT x;"])

@@ -36,6 +36,7 @@ from moldau.protocol.metadata_records import (
 )
 from moldau.protocol.records import ControlType, decode_records, split_batches
 from moldau.raft.records import Batch, LeaderChangeRecord
+from moldau.testing.power_loss import ForgetfulFiles
 
 
 def open_metadata(folder: Path, *, segment_bytes: int = 1 << 20, snapshot_after: int = 1 << 30) -> MetadataLog:
@@ -262,3 +263,28 @@ def test_settings_of_a_resource_are_gone_when_the_last_is_taken_away() -> None:
     delta = replay_records(image, [unset], offset=1, epoch=1)
     assert delta.image.configs == {}
     assert delta.configs == {resource}
+
+
+def test_what_a_killed_process_left_unsynced_is_synced_before_a_node_vouches_for_it(tmp_path: Path) -> None:
+    directory = tmp_path / str(METADATA_PARTITION)
+    files = ForgetfulFiles(str(tmp_path))
+    partition = create_log(str(directory), METADATA_PARTITION, LogConfig(), files=files)
+    partition.flush()
+    log = MetadataLog(partition, SystemClock(), snapshot_after_bytes=1 << 30, keep_bytes=0)
+    log.append([TopicRecord(name="t", topic_id=uuid.UUID(int=1))], 1)
+    partition.abandon()
+
+    restarted = MetadataLog(
+        open_log(str(directory), METADATA_PARTITION, LogConfig(), files=files),
+        SystemClock(),
+        snapshot_after_bytes=1 << 30,
+        keep_bytes=0,
+    )
+    QuorumLog(restarted).make_durable()
+    restarted.partition.abandon()
+    files.lose_power()
+
+    left = open_log(str(directory), METADATA_PARTITION, LogConfig(), files=files)
+    assert left.log_end_offset == 1
+    left.abandon()
+    files.close()

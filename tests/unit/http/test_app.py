@@ -66,7 +66,8 @@ def test_numbers_are_kept_by_path_and_status() -> None:
     text = METRICS.render()
     assert 'test_http_requests_total{method="GET",path="/fail",status="500"}' in text
     assert 'test_http_request_seconds_bucket{method="GET",path="/fail",le="+Inf"}' in text
-    assert text.endswith("# TYPE test_things gauge\ntest_things 3\n")
+    assert "# TYPE test_things gauge\ntest_things 3\n" in text
+    assert "process_resident_memory_bytes" in text
 
 
 class Remembering:

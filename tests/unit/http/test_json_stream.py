@@ -22,10 +22,20 @@ values = st.recursive(
 objects = st.dictionaries(st.text(alphabet='k"\\}{'), values, max_size=3)
 
 
+def decode(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise MalformedBodyError(str(error)) from None
+
+
 def split(pieces: list[bytes], limit: int = 10_000) -> list[Any]:
     splitter = JsonObjectSplitter(limit)
     found = [json.loads(content) for piece in pieces for content in splitter.feed(piece)]
     splitter.finish()
+    other = JsonObjectSplitter(limit)
+    assert [document for piece in pieces for document in other.documents(piece, decode)] == found
+    other.finish()
     return found
 
 

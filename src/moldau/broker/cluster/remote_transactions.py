@@ -64,7 +64,7 @@ class RemoteTransactions:
                     transaction_result=marker.is_commit,
                     topics=[Message(name=target.topic, partition_indexes=[target.partition])],
                     coordinator_epoch=marker.coordinator_epoch,
-                    transaction_version=0,
+                    transaction_version=marker.version,
                 )
             ]
         )

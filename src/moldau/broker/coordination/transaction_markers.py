@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.broker.coordination.internal_topics import CONSUMER_OFFSETS
+from moldau.coordinator.transaction.transaction import EPOCH_BUMPED_AT_END, Version
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.log.errors import InvalidProducerEpochError
@@ -18,9 +19,9 @@ from moldau.protocol.record_batch import HEADER
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
-    from moldau.log.partition_log import PartitionLog
+    from moldau.log.producer_state import ProducerStates
 
-__all__ = ["CoordinatorFencedError", "Marker", "Markers"]
+__all__ = ["CoordinatorFencedError", "Marker", "Markers", "check_marker", "is_missing"]
 
 MARKER_BYTES = 78
 """The size of one, for the queue of a slow disk."""
@@ -39,6 +40,8 @@ class Marker(NamedTuple):
     producer_epoch: int
     coordinator_epoch: int
     is_commit: bool
+    version: Version = 0
+    """The transaction's; from `EPOCH_BUMPED_AT_END` on the epoch is newer than that of the records it ends."""
 
 
 Done = Callable[[ErrorCode], None]
@@ -77,9 +80,9 @@ class Markers:
         batch = bytearray()
 
         def append() -> None:
-            if may_be_there and not _is_missing(partition.log, marker):
+            if may_be_there and not is_missing(partition.log.producers, marker):
                 return
-            _check(partition.log, marker)
+            check_marker(partition.log.producers, marker, partition.topic_partition)
             now_ms = self._broker.clock.now_ms()
             batch[:] = _encode_marker(marker, now_ms)
             partition.append(batch, HEADER.unpack_from(batch), now_ms)
@@ -104,27 +107,33 @@ class Markers:
             shard.marker_appended(marker.producer_id, marker.producer_epoch, marker.is_commit)
 
 
-def _is_missing(log: PartitionLog, marker: Marker) -> bool:
-    """Without an open transaction a marker only carries the producer's epoch: if the partition knows that too, the
-    marker was already written or is not needed."""
-    producer = log.producers.get(marker.producer_id)
-    return producer is None or producer.txn_first_offset is not None or producer.producer_epoch < marker.producer_epoch
+def is_missing(producers: ProducerStates, marker: Marker) -> bool:
+    """Whether a marker that may have been written before still has something to end.
+
+    Without an open transaction a marker only carries the producer's epoch: if the partition knows that too, the marker
+    was already written or is not needed. With one, a marker of this epoch may be an old request that was under way for
+    long: since KIP-890 the records of the next transaction have the epoch of the marker before (KIP-1228).
+    """
+    producer = producers.get(marker.producer_id)
+    if producer is None or producer.producer_epoch < marker.producer_epoch:
+        return True
+    is_of_the_one_before = marker.version >= EPOCH_BUMPED_AT_END and producer.producer_epoch == marker.producer_epoch
+    return producer.txn_first_offset is not None and not is_of_the_one_before
 
 
-def _check(log: PartitionLog, marker: Marker) -> None:
+def check_marker(producers: ProducerStates, marker: Marker, place: TopicPartition) -> None:
     """Reject a marker with an old producer epoch or an old coordinator epoch."""
-    producer = log.producers.get(marker.producer_id)
+    producer = producers.get(marker.producer_id)
     if producer is None:
         return
     if marker.producer_epoch < producer.producer_epoch:
         raise InvalidProducerEpochError(
-            f"{log.topic_partition}: a marker of producer {marker.producer_id} in epoch {marker.producer_epoch}, "
+            f"{place}: a marker of producer {marker.producer_id} in epoch {marker.producer_epoch}, "
             f"which is in {producer.producer_epoch}"
         )
     if marker.coordinator_epoch < producer.coordinator_epoch:
         raise CoordinatorFencedError(
-            f"{log.topic_partition}: a marker of coordinator epoch {marker.coordinator_epoch}, "
-            f"{producer.coordinator_epoch} was seen"
+            f"{place}: a marker of coordinator epoch {marker.coordinator_epoch}, {producer.coordinator_epoch} was seen"
         )
 
 

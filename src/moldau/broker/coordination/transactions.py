@@ -217,6 +217,7 @@ class Transactions:
             transaction.producer_epoch,
             self._coordinator_epoch(transaction.transactional_id),
             transaction.is_commit,
+            transaction.version,
         )
         missing = set(transaction.partitions)
 

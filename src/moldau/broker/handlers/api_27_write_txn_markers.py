@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27), version 1: write the end markers of transactions into partitions.
+"""WriteTxnMarkers (27), versions 1 to 2: write the end markers of transactions into partitions.
 
 Sent by coordinators on other brokers, and by operators to end a hanging transaction (`kafka-transactions abort`). Start
 at `handle`.
@@ -29,7 +29,11 @@ async def handle(request: Message, call: RequestContext, broker: Broker) -> Mess
 
 async def _topic(topic: Message, request: Message, broker: Broker) -> Message:
     marker = Marker(
-        request.producer_id, request.producer_epoch, request.coordinator_epoch, is_commit=request.transaction_result
+        request.producer_id,
+        request.producer_epoch,
+        request.coordinator_epoch,
+        is_commit=request.transaction_result,
+        version=request.transaction_version,
     )
     codes = [await _write_marker(TopicPartition(topic.name, one), marker, broker) for one in topic.partition_indexes]
     return Message(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from moldau.cli.command_line import CommandParser
 from moldau.cli.screen import Screen
+from moldau.cli.server.several import broker_count
 from moldau.cli.sub_commands import command_parser, run_command
 from moldau.core.errors import StartupError
 from moldau.server.config import LOOPBACK, data_folder
@@ -58,7 +59,13 @@ def _layout(options: argparse.Namespace, folder: Path) -> Layout:
     ports = DEFAULT_PORTS | dict(options.port)
     names = chosen_services(options.services, has_own_broker=options.bootstrap_server is None)
     return Layout(
-        folder=folder, host=options.host, ports=ports, bootstrap_servers=options.bootstrap_server, names=names
+        folder=folder,
+        host=options.host,
+        ports=ports,
+        bootstrap_servers=options.bootstrap_server,
+        brokers=1 if options.brokers is None else broker_count(options.brokers),
+        names=names,
+        log_format=options.log_format,
     )
 
 
@@ -152,6 +159,7 @@ def parser() -> CommandParser:
         [
             "moldau up                                  # everything, in this terminal; Ctrl-C stops it",
             "moldau up -d                               # in the background; `moldau down` stops it",
+            "moldau up --brokers 3                      # with a cluster of three brokers",
             "moldau up registry                         # the broker and the schema registry only",
             "moldau up --bootstrap-server kafka-1:9092  # everything but the broker, on any Kafka cluster",
             "moldau up --data ./platform --port broker=19092 --port registry=18081",
@@ -166,5 +174,7 @@ def parser() -> CommandParser:
     made.add_argument(
         "--port", type=_port, action="append", default=[], metavar="SERVICE=PORT", help="another port for a service"
     )
+    made.add_argument("--brokers", metavar="N", help="a cluster of N brokers, or auto, on port 9092 and those after it")
     made.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="use this cluster instead of a broker here")
+    made.add_argument("--log-format", choices=("text", "json"), default="text", help="how the lines of logs look")
     return made

@@ -46,6 +46,10 @@ def moldau_server(arguments: Sequence[str] | None = None) -> int:
         defaults = laptop_defaults(os.environ, options.file)
         settings = gather(defaults=defaults, file=options.file, environ=os.environ, overrides=overrides)
         settings = with_address(settings, options.host, options.port)
+        if options.file is None:
+            from moldau.cli.server.several import check_alone
+
+            check_alone(Path(settings["log.dirs"].partition(",")[0]))
         return _run(settings, may_format=True, check_only=options.check_config, log_format=options.log_format)
     except MoldauError as error:
         return fail(error)

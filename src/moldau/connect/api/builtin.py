@@ -119,6 +119,11 @@ _CONVERTERS: Final = (
         f"{HERE}.converters.json_schema:JsonSchemaConverter",
     ),
     BuiltinPlugin(
+        "io.confluent.connect.protobuf.ProtobufConverter",
+        "converter",
+        f"{HERE}.converters.protobuf:ProtobufConverter",
+    ),
+    BuiltinPlugin(
         f"{KAFKA}.storage.SimpleHeaderConverter",
         "header_converter",
         f"{HERE}.converters.headers:SimpleHeaderConverter",

@@ -53,7 +53,16 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.protobuf.codec import decode_indexes, encode_indexes
 from moldau.schemas.protobuf.schema import ProtobufSchema, parse_protobuf
 
-__all__ = ["framed_message_reader", "framed_message_writer", "plain_messages"]
+__all__ = [
+    "fill_date",
+    "fill_decimal",
+    "fill_time",
+    "fill_timestamp",
+    "framed_message_reader",
+    "framed_message_writer",
+    "plain_messages",
+    "plain_reader",
+]
 
 Message = Any
 Descriptor = Any
@@ -207,26 +216,27 @@ def _item_reader(field: FieldDescriptor, schema: DataSchema, sql_type: SqlType, 
     if descriptor is not None and isinstance(sql_type, StructType) and schema.fields:
         return _message_reader(descriptor, schema, [(one.name, one.type) for one in sql_type.fields], path)
     convert = value_reader(schema, sql_type, path)
-    plain = _plain_reader(field)
+    plain = plain_reader(field)
     if plain is None:
         return (lambda value: value) if convert is None else convert
     return plain if convert is None else lambda value: convert(plain(value))
 
 
-def _plain_reader(field: FieldDescriptor) -> Read | None:
+def plain_reader(field: FieldDescriptor) -> Read | None:
+    """A function from a value of a field that is no struct to Connect's; None if they are the same."""
     if field.enum_type is not None:
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number, str(number))
     if field.message_type is None:
         # Unsigned numbers beyond Java's longs are negative there.
-        return _signed if field.type in (field.TYPE_UINT64, field.TYPE_FIXED64) else None
+        return _to_signed if field.type in (field.TYPE_UINT64, field.TYPE_FIXED64) else None
     name = str(field.message_type.full_name)
     if name in WRAPPERS:
-        return (lambda value: _signed(value.value)) if name.endswith("UInt64Value") else lambda value: value.value
+        return (lambda value: _to_signed(value.value)) if name.endswith("UInt64Value") else lambda value: value.value
     return _WELL_KNOWN_READERS.get(name)
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
@@ -423,28 +433,32 @@ def _submessage_writer(field: FieldDescriptor, sql_type: SqlType, path: str) -> 
         case StructType(fields):
             return _message_writer(field.message_type, [(one.name, one.type) for one in fields], path)
         case DecimalType(precision) if name == DECIMAL_NAME:
-            return lambda message, value: _fill_decimal(message, value, precision)
-    known = {TIMESTAMP_NAME: (TIMESTAMP, _fill_timestamp), DATE_NAME: (DATE, _fill_date), TIME_NAME: (TIME, _fill_time)}
+            return lambda message, value: fill_decimal(message, value, precision)
+    known = {TIMESTAMP_NAME: (TIMESTAMP, fill_timestamp), DATE_NAME: (DATE, fill_date), TIME_NAME: (TIME, fill_time)}
     wanted, fill = known.get(name, (None, None))
     if fill is None or wanted != sql_type:
         _refuse(field, sql_type, path)
     return fill
 
 
-def _fill_decimal(message: Message, value: Any, precision: int) -> None:
+def fill_decimal(message: Message, value: Any, precision: int) -> None:
+    """A decimal into `confluent.type.Decimal`."""
     message.value, message.precision, message.scale = decimal_to_bytes(value), precision, -value.as_tuple().exponent
 
 
-def _fill_timestamp(message: Message, value: int) -> None:
+def fill_timestamp(message: Message, value: int) -> None:
+    """Milliseconds since the epoch into a timestamp."""
     message.seconds, message.nanos = value // 1000, value % 1000 * 1_000_000
 
 
-def _fill_date(message: Message, value: int) -> None:
+def fill_date(message: Message, value: int) -> None:
+    """Days since the epoch into a date."""
     day = date.fromordinal(value + EPOCH_ORDINAL)
     message.year, message.month, message.day = day.year, day.month, day.day
 
 
-def _fill_time(message: Message, value: int) -> None:
+def fill_time(message: Message, value: int) -> None:
+    """Milliseconds of the day into a time."""
     seconds, ms = divmod(value, 1000)
     message.hours, message.minutes, message.seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
     message.nanos = ms * 1_000_000

@@ -43,8 +43,10 @@ __all__ = [
     "TIME_NAME",
     "WRAPPERS",
     "field_kind",
+    "is_map",
     "message_descriptor",
     "oneofs_of",
+    "plain_fields_of",
     "proto_text_of",
     "protobuf_data_schema",
 ]
@@ -148,7 +150,10 @@ class _Builder:
 
     def _one(self, field: FieldDescriptor, above: frozenset[str], given: Mapping[str, str]) -> DataSchema:
         if field.message_type is None:
-            return DataSchema(field_kind(field), bool(field.has_presence))
+            # Protobuf has no smaller numbers than 32 bits; Connect notes them beside the field.
+            small = given.get("connect.type")
+            kind = Kind(small) if small in ("int8", "int16") else field_kind(field)
+            return DataSchema(kind, bool(field.has_presence))
         name = str(field.message_type.full_name)
         if name in WRAPPERS:
             return DataSchema(WRAPPERS[name], True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moldau.formats.types import Value
+from moldau.pipeline.cores.fusing.columns import OutputColumns
 
 if TYPE_CHECKING:
     from moldau.pipeline.cores.context import TaskContext
@@ -31,6 +33,18 @@ class ProcessingLogOutput:
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
+        self._columns: tuple[Callable[[], tuple[Any, ...]], Callable[[], int], OutputColumns, list[int]] | None = None
+
+    @contextmanager
+    def of_columns(self, current: Callable[[], tuple[Any, ...]], index: Callable[[], int]) -> Iterator[OutputColumns]:
+        """Entries of records that are processed as columns: there, the current record is made only if it is needed."""
+        causes: list[int] = []
+        logged = OutputColumns(PROCESSING_LOG, self._context.settings.processing_log_topic or "", causes=causes)
+        self._columns = (current, index, logged, causes)
+        try:
+            yield logged
+        finally:
+            self._columns = None
 
     def expression_failed(self, what: str, cause: Exception, row: Sequence[Value]) -> None:
         """An item has no value for a row, or a condition does not hold because it has none."""
@@ -67,6 +81,8 @@ class ProcessingLogOutput:
         settings, current = self._context.settings, self._context.current
         if settings.processing_log_topic is None:
             return
+        if self._columns is not None:
+            current = self._columns[0]()
         timestamp = 0 if current is None else max(current[3], 0)
         entry = {
             "level": "ERROR",
@@ -75,6 +91,13 @@ class ProcessingLogOutput:
             "message": {"type": kind, member: message},
         }
         value = json.dumps(entry).encode()
+        if self._columns is not None:
+            _, index, logged, causes = self._columns
+            logged.keys.append(None)
+            logged.values.append(value)
+            logged.timestamps.append(timestamp)
+            causes.append(index())
+            return
         self._context.outputs.append((PROCESSING_LOG, settings.processing_log_topic, None, value, timestamp, (), None))
 
 

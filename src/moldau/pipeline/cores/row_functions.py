@@ -10,7 +10,7 @@ from moldau.pipeline.cores.aggregations.folding import Folding
 from moldau.pipeline.cores.records import Windowed
 from moldau.pipeline.cores.row_timestamps import timestamp_reader
 from moldau.pipeline.cores.sql.failures import ExpressionError
-from moldau.pipeline.cores.sql.functions.registry import Aggregation
+from moldau.pipeline.cores.sql.functions.registry import Aggregation, state_is_result
 from moldau.pipeline.cores.sql.processing_log import ProcessingLog, SilentLog
 from moldau.pipeline.cores.sql.rows import aggregation_of, compile_filter, compile_row, table_function_of
 from moldau.pipeline.ir import row_functions as rows
@@ -74,7 +74,7 @@ def _plain_key(key: Any) -> Row:
     return plain
 
 
-def _regrouped(function: rows.RegroupedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_regrouping(function: rows.RegroupedRow, log: ProcessingLog) -> Callable[..., Any]:
     key_of, row_of = _key(function.key, log), _select(function.row, log)
     return lambda key, row: (key_of(key, row), row_of(row))
 
@@ -86,7 +86,14 @@ def _with_key(function: rows.RowWithKey, log: ProcessingLog) -> Callable[..., An
 
 
 def _steps(function: rows.RowSteps, log: ProcessingLog) -> Callable[..., Any]:
-    applied = [(compiled(step, log), isinstance(step, rows.RowWithKey)) for step in function.steps]
+    applied = [
+        (compiled(step, log), isinstance(step, rows.RowWithKey))
+        for step in function.steps
+        if not (isinstance(step, rows.AggregatedRow) and _shows_states(step.aggregates))
+    ]
+    if [has_key for _, has_key in applied] == [True, False]:  # what most aggregations end with
+        (first, _), (second, _) = applied
+        return lambda key, row: second(first(key, row))
 
     def apply(key: Any, row: Any) -> Any:
         for step, has_key in applied:
@@ -96,7 +103,7 @@ def _steps(function: rows.RowSteps, log: ProcessingLog) -> Callable[..., Any]:
     return apply
 
 
-def _joined(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_join(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
     no_left, no_right = (None,) * function.left_width, (None,) * function.right_width
     swaps, has_key = function.swaps_sides, function.has_key
 
@@ -109,7 +116,7 @@ def _joined(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
     return join
 
 
-def _exploded(function: rows.ExplodedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_explode(function: rows.ExplodedRow, log: ProcessingLog) -> Callable[..., Any]:
     lists = [_list_of(call, log) for call in function.calls]
 
     def explode(row: Row | None) -> list[Row]:
@@ -152,9 +159,13 @@ def _aggregations(aggregates: rows.RowAggregates) -> list[Aggregation]:
     return [aggregation_of(call, settings) for call in aggregates.calls]
 
 
-def _aggregated(function: rows.AggregatedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_aggregate(function: rows.AggregatedRow, log: ProcessingLog) -> Callable[..., Any]:
     results = [aggregation.result for aggregation in _aggregations(function.aggregates)]
     return lambda states: tuple([result(state) for result, state in zip(results, states, strict=False)])
+
+
+def _shows_states(aggregates: rows.RowAggregates) -> bool:
+    return all(one.result is state_is_result for one in _aggregations(aggregates))
 
 
 def folding_of_rows(aggregates: rows.RowAggregates, log: ProcessingLog | None = None) -> Folding:
@@ -167,8 +178,14 @@ def folding_of_rows(aggregates: rows.RowAggregates, log: ProcessingLog | None = 
     initials = [aggregation.initial for aggregation in made]
     arguments_of = _arguments_of(aggregates.calls, log)
 
+    add_all = _unrolled([aggregation.add for aggregation in made], spans)
+    count = len(made)
+
     def add(key: Any, row: Row, states: Row) -> Row:
         values = row if arguments_of is None else arguments_of(row)
+        if len(states) == count:
+            return add_all(states, values)
+        # An older query had fewer aggregates: CREATE OR REPLACE can add some.
         return tuple([add(state, *values[span]) for state, (add, span) in zip(states, adders, strict=False)])
 
     def remove(key: Any, row: Row, states: Row) -> Row:
@@ -190,6 +207,17 @@ def _arguments_of(calls: Sequence[AggregateCall], log: ProcessingLog | None) -> 
     return compile_row(arguments, log)
 
 
+def _unrolled(adders: Sequence[Callable[..., Any]], spans: Sequence[slice]) -> Callable[[Row, Row], Row]:
+    """All at once, without a loop: `(add0(states[0], values[0]), add1(states[1], values[1], values[2]), …)`."""
+    calls = [
+        f"add{number}(states[{number}], {', '.join(f'values[{place}]' for place in range(span.start, span.stop))})"
+        for number, span in enumerate(spans)
+    ]
+    names = {f"add{number}": adder for number, adder in enumerate(adders)}
+    made: Callable[[Row, Row], Row] = eval(f"lambda states, values: ({' '.join(f'{call},' for call in calls)})", names)
+    return made
+
+
 def _spans(calls: Sequence[AggregateCall]) -> list[slice]:
     """Where in a row of all arguments those of each call are."""
     spans, start = [], 0
@@ -203,11 +231,11 @@ _COMPILERS: dict[type[rows.RowFunction], Callable[[Any, ProcessingLog], Callable
     rows.SelectRow: _select,
     rows.RowCondition: _condition,
     rows.KeyOfRow: _key,
-    rows.RegroupedRow: _regrouped,
+    rows.RegroupedRow: _compile_regrouping,
     rows.RowWithKey: _with_key,
     rows.RowSteps: _steps,
-    rows.JoinedRow: _joined,
-    rows.ExplodedRow: _exploded,
-    rows.AggregatedRow: _aggregated,
+    rows.JoinedRow: _compile_join,
+    rows.ExplodedRow: _compile_explode,
+    rows.AggregatedRow: _compile_aggregate,
     rows.RowTimestamp: _timestamp,
 }

@@ -23,7 +23,7 @@ class RecordColumnsProcessor(Processor):
         super().__init__(node, context)
         self._headers = node.headers
         self._has_window = node.has_window
-        self._no_key = (None,) * (node.key_width + (2 if node.has_window else 0))
+        self.no_key = (None,) * (node.key_width + (2 if node.has_window else 0))
 
     def process(self, record: Record) -> None:
         key, row, timestamp, headers = record
@@ -33,7 +33,7 @@ class RecordColumnsProcessor(Processor):
             current = self.context.current
             place = (None, None) if current is None else (current[1], current[2])
             if key is None:
-                row += (timestamp, *place, *self._no_key)
+                row += (timestamp, *place, *self.no_key)
             elif self._has_window:
                 row += (timestamp, *place, *key[0], *key[1])
             else:

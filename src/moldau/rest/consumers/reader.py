@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.client.connection import build, log_report
 from moldau.client.errors import ClientError, client_error, passes_by_itself
+from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.rest.errors import RestError
 
@@ -274,7 +275,9 @@ class Reader:
             return call()
         except KafkaException as error:
             raise client_error(error.args[0]) from None
-        except (ValueError, TypeError, RuntimeError) as error:
+        except ValueError as error:  # such as a name with a zero byte
+            raise ClientError(f"not a valid name or number: {error}", ErrorCode.INVALID_REQUEST) from None
+        except (TypeError, RuntimeError) as error:
             raise ClientError(str(error)) from None
 
 

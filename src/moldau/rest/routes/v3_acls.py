@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from moldau.client.admin import Admin
@@ -18,6 +18,8 @@ from moldau.rest.routes.v3_resource import V3Resource
 
 __all__ = ["Acls"]
 
+Found = TypeVar("Found")
+NO_AUTHORIZER = 40002
 RESOURCES = ("TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN")
 OPERATIONS = (
     "ALL",
@@ -61,7 +63,7 @@ class Acls(V3Resource):
         def ask(admin: Admin) -> Any:
             return _found(admin, admin.client.describe_acls(_filter_binding(wanted), request_timeout=admin.timeout_s))
 
-        found = await self.proxy.cluster.ask(ask)
+        found = await self._ask(ask)
         data = [self._acl(call, here, one) for one in found]
         return self.listing(call, "KafkaAclList", (here, "acls"), data)
 
@@ -91,14 +93,23 @@ class Acls(V3Resource):
             futures = admin.client.delete_acls([_filter_binding(wanted)], request_timeout=admin.timeout_s)
             return [one for found in futures.values() for one in _found(admin, found)]
 
-        return Answer({"data": [self._acl(call, here, one) for one in await self.proxy.cluster.ask(ask)]})
+        return Answer({"data": [self._acl(call, here, one) for one in await self._ask(ask)]})
 
     async def _create(self, wanted: list[Mapping[str, str]]) -> None:
         def ask(admin: Admin) -> None:
             bindings = [_new_binding(one) for one in wanted]
             admin.wait_for_all(admin.client.create_acls(bindings, request_timeout=admin.timeout_s))
 
-        await self.proxy.cluster.ask(ask)
+        await self._ask(ask)
+
+    async def _ask(self, question: Callable[[Admin], Found]) -> Found:
+        try:
+            return await self.proxy.cluster.ask(question)
+        except ClientError as error:
+            # What librdkafka says of it is about the age of brokers.
+            if error.error_code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            raise RestError(NO_AUTHORIZER, "No Authorizer is configured: this cluster has no ACLs.") from None
 
     def _acl(self, call: Call, here: str, one: Any) -> dict[str, Any]:
         resource = "CLUSTER" if one.restype.name == "BROKER" else one.restype.name

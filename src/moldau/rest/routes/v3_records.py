@@ -77,8 +77,8 @@ class Records(V3Resource):
         found: list[Any] = []
         try:
             async for piece in call.stream():
-                for content in splitter.feed(piece):
-                    found.append(decode_json(content))
+                for document in splitter.documents(piece, decode_json):
+                    found.append(document)
                 if found:
                     yield found
                     found = []
@@ -95,7 +95,7 @@ class Records(V3Resource):
         queue: asyncio.Queue[list[Waiting] | None] = asyncio.Queue(GROUPS_IN_FLIGHT)
         accepting = asyncio.create_task(self._accept(call.parts["topic_name"], first, groups, queue))
         self.proxy.open_streams += 1
-        names = call.parts["cluster_id"], call.parts["topic_name"]
+        reports = _Reports(call.parts["cluster_id"], call.parts["topic_name"])
         ready: list[bytes] = []
         try:
             while (group := await queue.get()) is not None:
@@ -105,7 +105,7 @@ class Records(V3Resource):
                             yield b"".join(ready)
                             ready = []
                         await waiting[1]
-                    ready.append(encode_json(_report(waiting, *names)) + b"\n")
+                    ready.append(reports.render(waiting))
                 if queue.empty():
                     yield b"".join(ready)
                     ready = []
@@ -203,6 +203,31 @@ class Records(V3Resource):
         if len(set(ids)) < len(ids):
             raise RestError(BATCH_ERROR, "Batch error. The ids of entries must be distinct.")
         return entries
+
+
+class _Reports:
+    """Renders the reports of a stream: what they have in common is encoded once, as streams have many."""
+
+    def __init__(self, cluster_id: str, topic: str) -> None:
+        self._names = cluster_id, topic
+        head = encode_json({"error_code": 200, "cluster_id": cluster_id, "topic_name": topic})
+        self._head = head[:-1].decode()
+        self._time_ms, self._time = -1, "null"
+
+    def render(self, waiting: Waiting) -> bytes:
+        """One report, as a line."""
+        if isinstance(waiting, RestError) or waiting[0].key is not None or waiting[0].value is None:
+            return encode_json(_report(waiting, *self._names)) + b"\n"
+        value, outcome = waiting[0].value, waiting[1].result()
+        if isinstance(outcome, ClientError) or value.schema is not None:
+            return encode_json(_report(waiting, *self._names)) + b"\n"
+        if outcome.timestamp_ms != self._time_ms:
+            self._time_ms = outcome.timestamp_ms
+            self._time = encode_json(render_timestamp(outcome.timestamp_ms)).decode()
+        return (
+            f'{self._head},"partition_id":{outcome.partition},"offset":{outcome.offset},"timestamp":{self._time},'
+            f'"value":{{"type":"{value.type}","size":{len(value.content or b"")}}}}}\n'
+        ).encode()
 
 
 def _report(waiting: Waiting, cluster_id: str, topic: str) -> dict[str, Any]:

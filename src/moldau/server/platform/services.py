@@ -15,6 +15,8 @@ __all__ = ["CONSOLE_PORT", "DEFAULT_PORTS", "METRICS_PORT", "SERVICES", "Layout"
 CONSOLE_PORT = 9021
 """Reserved for the web console."""
 METRICS_PORT = 9404
+CONTROLLER_OFFSET = 10_000
+"""How far above a broker's port its controller listens, where several brokers run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +28,31 @@ class Layout:
     ports: Mapping[str, int]
     bootstrap_servers: str | None = None
     """A cluster that runs elsewhere; the platform then has no broker of its own."""
+    brokers: int = 1
+    """How many; those after the first have the ports after the first one's, and controllers are above them."""
     names: Sequence[str]
     """The services that run, in starting order."""
+    log_format: str = "text"
+    """How the lines of their logs look: text or json."""
 
     @property
     def servers(self) -> str:
-        return self.bootstrap_servers or self.address_of("broker")
+        if self.bootstrap_servers is not None:
+            return self.bootstrap_servers
+        address, _, port = self.address_of("broker").rpartition(":")
+        return ",".join(f"{address}:{int(port) + place}" for place in range(self.brokers))
+
+    @property
+    def further_ports(self) -> dict[str, int]:
+        """The ports of the broker service besides its own, by what they are for."""
+        first, metrics = self.ports["broker"], self.ports["metrics"]
+        found = {"metrics": metrics}
+        for place in range(self.brokers if self.brokers > 1 else 0):
+            found[f"controller {place + 1}"] = first + CONTROLLER_OFFSET + place
+            if place:
+                found[f"broker {place + 1}"] = first + place
+                found[f"metrics {place + 1}"] = metrics + place if metrics else 0
+        return found
 
     def address_of(self, name: str) -> str:
         """Where clients on this machine reach a service."""
@@ -51,7 +72,7 @@ class Layout:
 
     def command_of(self, name: str) -> list[str]:
         """The command line of a service, the same that a person would type."""
-        return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self)]
+        return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self), "--log-format", self.log_format]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +102,8 @@ def _brokers_and_schemas(layout: Layout) -> list[str]:
 
 def _broker(layout: Layout) -> list[str]:
     metrics = ["--override", f"metrics.http.port={layout.ports['metrics']}"]
+    if layout.brokers > 1:
+        metrics += ["--brokers", str(layout.brokers)]
     # As in the file that Kafka ships for one machine: the first member of a group need not wait for others.
     delay = ["--override", "group.initial.rebalance.delay.ms=0"]
     return ["server", *_address(layout, "broker"), "--data", str(layout.folder / "log"), *metrics, *delay]

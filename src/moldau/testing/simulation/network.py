@@ -29,14 +29,14 @@ class Network:
         self._kernel = kernel
         self._cuts: set[tuple[int, int]] = set()
 
-    def send(self, source: int, target: int, deliver: Callable[[], None]) -> None:
+    def send(self, source: int, target: int, deliver: Callable[[], None], *, may_double: bool = True) -> None:
         """Deliver a message once, twice or never. A cut stops what is sent; what is under way arrives."""
         kernel, faults = self._kernel, self.faults
         if (source, target) in self._cuts or kernel.chance(faults.loss):
             kernel.count("messages lost")
             return
         kernel.after(self._delay(), deliver)
-        if faults.doubling and kernel.chance(faults.doubling):
+        if may_double and faults.doubling and kernel.chance(faults.doubling):
             kernel.count("messages doubled")
             kernel.after(self._delay(), deliver)
 

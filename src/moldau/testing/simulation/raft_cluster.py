@@ -12,16 +12,13 @@ from collections.abc import Callable
 
 from moldau.core.errors import ErrorCode
 from moldau.raft.core import NotLeaderError
-from moldau.raft.effects import Send
-from moldau.raft.log_history import SnapshotId
 from moldau.raft.messages import AddVoterRequest, RemoveVoterRequest, Reply, Request, VoterReply
-from moldau.raft.replica import FIRST_BOOTSTRAP_SERVER
 from moldau.raft.settings import QuorumSettings
 from moldau.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from moldau.testing.simulation.kernel import InvariantError, Kernel
 from moldau.testing.simulation.network import Network, NetworkFaults
-from moldau.testing.simulation.raft_node import RaftNode, SavedSnapshot, Ticket
-from moldau.testing.simulation.raft_rules import RaftRules
+from moldau.testing.simulation.quorum import SimulatedQuorum
+from moldau.testing.simulation.raft_node import RaftNode, Ticket
 
 __all__ = ["RaftCluster"]
 
@@ -29,31 +26,24 @@ CLUSTER_ID = "simulated"
 TROUBLE_MS = 16_000
 STEP_MS = 120
 RECOVERY_MS = 60_000
-CLIENT = 0
-"""The place of clients and operators in the network; nodes have ids from 1 on."""
 
 NodeFactory = Callable[["RaftCluster", Voter, QuorumSettings, VoterSet, int], RaftNode]
 
 
-class RaftCluster:
-    payload_bytes = 4
-
+class RaftCluster(SimulatedQuorum):
     def __init__(self, seed: int, *, node_factory: NodeFactory = RaftNode) -> None:
-        self.kernel = kernel = Kernel(seed)
+        kernel = Kernel(seed)
         random = kernel.random
-        self.network = Network(kernel, NetworkFaults(random.choice((0, 0.01, 0.1)), random.choice((0, 0.05)), 0.01))
-        self.rules = RaftRules(self)
-        self.snapshots: dict[SnapshotId, SavedSnapshot] = {}
-        """Every snapshot that was ever written: those of one offset must be the same."""
+        faults = NetworkFaults(random.choice((0, 0.01, 0.1)), random.choice((0, 0.05)), 0.01)
+        super().__init__(kernel, Network(kernel, faults))
         self.is_dynamic = random.random() < 0.5
-        self.nodes: dict[int, RaftNode] = {}
         self._node_factory = node_factory
         self._next_payload = 0
         voters = [self._voter(one) for one in range(1, random.choice((1, 2, 3, 3, 3, 4, 5)) + 1)]
         self._settings = QuorumSettings(
             CLUSTER_ID, snapshot_part_bytes=64, bootstrap_servers=len(voters) if self.is_dynamic else 0
         )
-        self._first_voters = [one.key.id for one in voters]
+        self.first_voters = [one.key.id for one in voters]
         known = voters if self.is_dynamic else [one._replace(key=ReplicaKey(one.key.id)) for one in voters]
         for voter in voters:
             self._add_node(voter, VoterSet.of(known))
@@ -77,52 +67,6 @@ class RaftCluster:
         node = self._node_factory(self, self._voter(max(self.nodes) + 1), self._settings, known, 0)
         self.nodes[node.id] = node
         return node
-
-    # --- messages ---------------------------------------------------------------------------------------
-
-    def send(self, source: RaftNode, effect: Send) -> None:
-        """Carry a request over the network, and its reply back to the same process, if that still runs."""
-        target_id = effect.to
-        if target_id <= FIRST_BOOTSTRAP_SERVER:
-            target_id = self._first_voters[FIRST_BOOTSTRAP_SERVER - target_id]
-        target = self.nodes.get(target_id)
-        if target is None:
-            return
-        self.kernel.note("%d to %d: %s", source.id, target_id, effect.request)
-        incarnation = source.incarnation
-
-        def receive_reply(reply: Reply) -> None:
-            if source.incarnation == incarnation:
-                source.tell(lambda core: core.on_reply(effect.to, effect.number, reply, self.kernel.now_ms))
-
-        def reply_to(reply: Reply) -> None:
-            self.kernel.note("%d answers %d: %s", target_id, source.id, reply)
-            self.network.send(target_id, source.id, lambda: receive_reply(reply))
-
-        def receive() -> None:
-            if target.core is not None:
-                ticket = Ticket(effect.request, reply_to)
-                target.tell(lambda core: core.on_request(ticket, effect.request, self.kernel.now_ms))
-            elif source.incarnation == incarnation:
-                source.tell(lambda core: core.on_failure(effect.to, effect.number, self.kernel.now_ms))
-
-        self.network.send(source.id, target_id, receive)
-
-    def ask(self, node: RaftNode, request: Request, then: Callable[[Reply], None]) -> None:
-        """A request of an operator."""
-        ticket = Ticket(request, then)
-        node.tell(lambda core: core.on_request(ticket, request, self.kernel.now_ms))
-
-    # --- rules ------------------------------------------------------------------------------------------
-
-    def check_role(self, node: RaftNode) -> None:
-        self.rules.check_role(node)
-
-    def check_commit(self, node: RaftNode, high_watermark: int) -> None:
-        self.rules.check_commit(node, high_watermark)
-
-    def check_snapshot(self, node: RaftNode, snapshot: SnapshotId) -> None:
-        self.rules.check_snapshot(node, snapshot)
 
     # --- what happens -----------------------------------------------------------------------------------
 
@@ -157,10 +101,6 @@ class RaftCluster:
 
     def _anybody(self) -> RaftNode:
         return self.kernel.random.choice(list(self.nodes.values()))
-
-    def leaders(self) -> list[RaftNode]:
-        """The nodes that take themselves for the active controller."""
-        return [one for one in self.nodes.values() if one.core is not None and one.claimed_epoch >= 0]
 
     def append_something(self) -> bool:
         """A client appends through a node that says it leads; whether it really does, the quorum decides."""
@@ -242,6 +182,11 @@ class RaftCluster:
             self.ask(node, request, self._on_voter_reply("voters removed"))
         elif len(self.nodes) < 7:
             self.add_observer(voters).start()
+
+    def ask(self, node: RaftNode, request: Request, then: Callable[[Reply], None]) -> None:
+        """A request of an operator."""
+        ticket = Ticket(request, then)
+        node.tell(lambda core: core.on_request(ticket, request, self.kernel.now_ms))
 
     def _on_voter_reply(self, what: str) -> Callable[[Reply], None]:
         def reply_to(reply: Reply) -> None:

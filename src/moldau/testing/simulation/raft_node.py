@@ -38,7 +38,7 @@ from moldau.raft.voters import Voter, VoterSet
 from moldau.testing.simulation.memory_log import DiskFullError, MemoryLog
 
 if TYPE_CHECKING:
-    from moldau.testing.simulation.raft_cluster import RaftCluster
+    from moldau.testing.simulation.quorum import SimulatedQuorum
 
 __all__ = ["RaftNode", "SavedSnapshot", "SimulatedDisk", "Ticket"]
 
@@ -76,7 +76,12 @@ class Ticket(NamedTuple):
 
 class RaftNode:
     def __init__(
-        self, cluster: RaftCluster, me: Voter, settings: QuorumSettings, configured: VoterSet, kraft_version: int = 0
+        self,
+        cluster: SimulatedQuorum,
+        me: Voter,
+        settings: QuorumSettings,
+        configured: VoterSet,
+        kraft_version: int = 0,
     ) -> None:
         self.cluster = cluster
         self.kernel = cluster.kernel
@@ -96,6 +101,7 @@ class RaftNode:
         self._held: deque[Callable[[QuorumCore], list[Effect]]] = deque()
         self._is_waiting_for_disk = False
         self._is_installing = False
+        self.is_frozen = False
         self._timer_ms = NEVER
         self._parts: dict[SnapshotId, bytes] = {}
 
@@ -107,6 +113,7 @@ class RaftNode:
         snapshot = disk.newest_snapshot
         if snapshot is not None and snapshot.end_offset > log.end_offset:
             log.start_at(snapshot.end_offset)
+        self.make_durable()
         voters = VoterHistory(self._configured, self._formatted_version)
         self.applied, self.applied_offset, self.claimed_epoch = [], 0, -1
         start_epoch = 0
@@ -134,14 +141,28 @@ class RaftNode:
         self.kernel.note(text, self.id, disk.election.epoch, log.start_offset, log.end_offset)
         self.tell(lambda core: core.start(self.kernel.now_ms))
 
-    def crash(self) -> None:
-        """Lose power: memory is gone, and so is what was not synced."""
+    def make_durable(self) -> None:
+        """What a killed process left unsynced is vouched for by this node's first fetch."""
+        self.disk.log.flush()
+
+    def crash(self, *, loses_power: bool = True) -> None:
+        """Memory is gone and, with the power, what was not synced."""
         if self.core is None:
+            self.incarnation += 1  # it does not come back by itself either
             return
         self.kernel.note("node %d crashes", self.id)
         self.kernel.count("crashes")
         self._forget()
-        self.disk.log.lose_power(self.kernel.random)
+        if loses_power:
+            self.disk.log.lose_power(self.kernel.random)
+
+    def freeze(self) -> None:
+        """Do nothing for now, and answer nobody."""
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        self.is_frozen = False
+        self._go_on()
 
     def _forget(self) -> None:
         """Drop the core and whatever it wanted to be done."""
@@ -150,7 +171,7 @@ class RaftNode:
         self._effects.clear()
         self._held.clear()
         self._parts.clear()
-        self._is_waiting_for_disk = self._is_installing = False
+        self._is_waiting_for_disk = self._is_installing = self.is_frozen = False
         self._timer_ms = NEVER
 
     def shut_down(self) -> None:
@@ -169,7 +190,7 @@ class RaftNode:
         """Pass an event to the core and carry out what it decides."""
         if self.core is None:
             return
-        if self._is_installing:
+        if self._is_installing or self.is_frozen:
             self._held.append(event)
             return
         effects = event(self.core)
@@ -196,7 +217,7 @@ class RaftNode:
         if self.incarnation != incarnation or self._timer_ms != due_ms or self.core is None:
             return
         self._timer_ms = NEVER
-        if self._is_installing:
+        if self._is_installing or self.is_frozen:
             self._held.append(lambda core: core.on_time(self.kernel.now_ms))
         elif self.core.next_deadline_ms() <= self.kernel.now_ms:
             self.tell(lambda core: core.on_time(self.kernel.now_ms))
@@ -217,7 +238,9 @@ class RaftNode:
         incarnation = self.incarnation
 
         def done() -> None:
-            if self.incarnation == incarnation:
+            if self.incarnation == incarnation and self.is_frozen:
+                self.kernel.after(20, done)
+            elif self.incarnation == incarnation:
                 self._is_waiting_for_disk = False
                 self._act(effect)
                 self._carry_out()
@@ -335,8 +358,12 @@ class RaftNode:
         self.disk.log.start_at(snapshot.end_offset)
         self._restore(snapshot)
         self._is_installing = False
+        self._held.appendleft(lambda core: core.snapshot_installed(snapshot, voters, self.kernel.now_ms))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take in what was held back."""
         held, self._held = self._held, deque()
-        self.tell(lambda core: core.snapshot_installed(snapshot, voters, self.kernel.now_ms))
         for event in held:
             self.tell(event)
 

@@ -16,7 +16,7 @@ from moldau.testing.simulation.kernel import InvariantError
 from moldau.testing.simulation.raft_node import RaftNode
 
 if TYPE_CHECKING:
-    from moldau.testing.simulation.raft_cluster import RaftCluster
+    from moldau.testing.simulation.quorum import SimulatedQuorum
 
 __all__ = [
     "COMMITTED_IS_ON_DISK",
@@ -43,7 +43,7 @@ SNAPSHOTS: Final = "a snapshot has exactly what is committed"
 
 
 class RaftRules:
-    def __init__(self, cluster: RaftCluster) -> None:
+    def __init__(self, cluster: SimulatedQuorum) -> None:
         self.cluster = cluster
         self.kernel = cluster.kernel
         self.leader_of: dict[int, int] = {}

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from moldau.broker.replication import following
 from moldau.broker.replication.leading import IsrWish, Leading
 from moldau.controller.image import MetadataImage, PartitionImage
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.testing.simulation.memory_log import MemoryLog
+from moldau.testing.simulation.memory_log import DiskFullError, MemoryLog
 
 if TYPE_CHECKING:
-    from moldau.testing.simulation.replica_cluster import ReplicaCluster
+    from moldau.testing.simulation.kernel import Kernel
 
-__all__ = ["Entry", "Fetch", "FetchAnswer", "ReplicaNode"]
+__all__ = ["Entry", "Fetch", "FetchAnswer", "ReplicaHost", "ReplicaNode"]
 
 LAG_MS = 1500
 FETCH_MS = 15
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     base_offset: int
     last_offset: int
     epoch: int
-    value: int
+    value: object
 
 
 class Fetch(NamedTuple):
@@ -51,12 +51,29 @@ class FetchAnswer(NamedTuple):
     high_watermark: int = -1
 
 
+class ReplicaHost(Protocol):
+    """The cluster around a replica: its network, its controller, its clients and those who judge."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def min_isr(self) -> int: ...
+    def beat(self, node: ReplicaNode) -> None: ...
+    def ask_for_metadata(self, node: ReplicaNode) -> None: ...
+    def propose(self, node: ReplicaNode, leader_epoch: int, wish: IsrWish) -> None: ...
+    def fetch(self, follower: ReplicaNode, leader_id: int, asked: Fetch, number: int) -> None: ...
+    def on_leader(self, node: ReplicaNode, partition: PartitionImage) -> None: ...
+    def on_acknowledged(self, node: ReplicaNode, entry: Entry) -> None: ...
+    def on_committed(self, node: ReplicaNode, entry: Entry) -> None: ...
+
+
 class ReplicaNode:
     """Its log outlives it; everything else is gone when it is started again."""
 
-    def __init__(self, cluster: ReplicaCluster, node_id: int) -> None:
+    def __init__(self, cluster: ReplicaHost, node_id: int, topic: str = "t", number: int = 0) -> None:
         self.cluster = cluster
         self.node_id = node_id
+        self.topic, self.number = topic, number
         self.log: MemoryLog[Entry] = MemoryLog()
         self.saved_watermark = 0
         self.orderly_epoch = -1
@@ -88,10 +105,12 @@ class ReplicaNode:
         self.is_alive, self._frozen = True, None
         self.life += 1
         self._reset()
-        self._every(BEAT_MS, self._beat)
-        self._every(LOOK_MS, self._look)
-        self._every(FETCH_MS, self._ask_for_metadata)
+        for interval_ms, action in self._habits():
+            self._every(interval_ms, action)
         self._fetch_again(self._fetch_number)
+
+    def _habits(self) -> list[tuple[int, Callable[[], None]]]:
+        return [(BEAT_MS, self._beat), (LOOK_MS, self._look), (FETCH_MS, self._ask_for_metadata)]
 
     def stop(self, *, loses_power: bool = False) -> None:
         self.is_alive, self._frozen = False, None
@@ -142,7 +161,7 @@ class ReplicaNode:
         if image.offset <= self.image.offset or not self.is_registered_in(image):
             return
         self.image = image
-        now = image.partition("t", 0)
+        now = image.partition(self.topic, self.number)
         known = self.partition
         if now is None or (known is not None and now.partition_epoch < known.partition_epoch):
             return
@@ -179,15 +198,25 @@ class ReplicaNode:
     def has_enough(self) -> bool:
         return self.partition is not None and len(self.partition.isr) >= self.cluster.min_isr
 
-    def produce(self, value: int) -> None:
+    def produce(self, value: object) -> None:
         """Append with acks=all."""
-        if not self.is_leader or self.partition is None or not self.has_enough:
-            return
+        if self.has_enough:
+            self.append(value)
+
+    def append(self, value: object) -> bool:
+        """Append as the leader; whether that succeeded."""
+        if not self.is_leader or self.partition is None:
+            return False
         offset = self.log.end_offset
         entry = Entry(offset, offset, self.partition.leader_epoch, value)
-        self.log.append(entry)
+        try:
+            self.log.append(entry)
+        except DiskFullError:
+            self.cluster.kernel.count("failed appends")
+            return False
         self.waits.append(entry)
         self._advance()
+        return True
 
     def on_fetch(self, fetch: Fetch) -> FetchAnswer:
         """As `note_follower` and `Reader`."""
@@ -306,7 +335,7 @@ class ReplicaNode:
             self._cut(*answer.diverging)
             return
         for entry in answer.entries:
-            if entry.base_offset == self.log.end_offset:
+            if entry.base_offset == self.log.end_offset and not self.log.is_full:
                 self.log.append(entry)
                 self.epochs.assign(entry.epoch, entry.base_offset)
         reached = min(answer.high_watermark, self.log.end_offset)

@@ -30,6 +30,7 @@ from moldau.connect.api.schemas import (
     struct,
     with_default,
 )
+from moldau.serdes.schema_source import SchemaText
 
 PLUGINS = Plugins()
 SCHEMA = struct(
@@ -197,6 +198,80 @@ def test_json_schema_round_trip() -> None:
     ]
     with pytest.raises(DataError, match="keys"):
         one.from_connect("rows", SCHEMA, VALUE)
+
+
+def test_protobuf_round_trip() -> None:
+    one = converter("io.confluent.connect.protobuf.ProtobufConverter", schema_registry_url="mock://proto-converters")
+    value = {**VALUE, "list": [1, 2]}
+    found, read = one.to_connect("rows", one.from_connect("rows", SCHEMA, {**value, "text": None, "other": None}))
+    assert read == {**value, "text": "", "other": 5}  # without presence a text cannot be null
+    assert found is not None
+    assert (found.name, found.is_optional) == ("org.example.Row", False)
+    assert [(field.name, field.schema.kind, field.schema.name) for field in found.fields if field.name != "inner"] == [
+        (field.name, field.schema.kind, field.schema.name) for field in SCHEMA.fields if field.name != "inner"
+    ]
+    assert one.to_connect("rows", None) == (None, None)
+    for wrong, words in (
+        ({**value, "i32": None}, "i32 is required"),
+        ({**value, "i32": 1 << 40}, "i32"),
+        (5, "struct"),
+    ):
+        with pytest.raises(DataError, match=words):
+            one.from_connect("rows", SCHEMA, wrong)
+    with pytest.raises(DataError, match="HoistField"):
+        one.from_connect("rows", INT32, 5)
+    with pytest.raises(DataError, match="magic"):
+        one.to_connect("rows", b"plain text")
+
+
+@pytest.mark.parametrize("way", ["optional", "wrapper"])
+def test_protobuf_keeps_nulls_where_it_is_told_to(way: str) -> None:
+    one = converter(
+        "io.confluent.connect.protobuf.ProtobufConverter",
+        schema_registry_url=f"mock://proto-{way}",
+        **{f"{way}_for_nullables": "true"},
+    )
+    schema = struct({"a": optional(STRING), "b": optional(INT64), "c": optional(struct({"x": INT8}))})
+    for value in ({"a": None, "b": None, "c": None}, {"a": "", "b": 0, "c": {"x": -1}}):
+        assert one.to_connect("t", one.from_connect("t", schema, value))[1] == value
+
+
+def test_protobuf_of_others_has_oneofs_enums_and_several_messages() -> None:
+    text = """syntax = "proto3"; package shop;
+        message First { string a = 1; }
+        message Order { enum State { NEW = 0; SENT = 1; } State state = 1;
+            oneof paid { string card = 2; int64 cash = 3; }
+            repeated First parts = 4; map<string, First> named = 5; uint64 big = 6; }"""
+    source = connect_schemas("mock://proto-others", None)
+    source.registered("orders-value", SchemaText("PROTOBUF", text), may_register=True)
+    one = converter(
+        "io.confluent.connect.protobuf.ProtobufConverter",
+        schema_registry_url="mock://proto-others",
+        use_latest_version="true",
+    )
+    part = struct({"a": STRING}, name="shop.First")
+    schema = struct(
+        {
+            "state": STRING,
+            "paid_0": optional(struct({"card": optional(STRING), "cash": optional(INT64)})),
+            "parts": array(part),
+            "named": map_of(STRING, part),
+            "big": INT64,
+        },
+        name="shop.Order",
+    )
+    value = {
+        "state": "SENT",
+        "paid_0": {"card": None, "cash": 7},
+        "parts": [{"a": "x"}, {"a": "y"}],
+        "named": {"n": {"a": "z"}},
+        "big": -1,
+    }
+    data = one.from_connect("orders", schema, value)
+    found, read = one.to_connect("orders", data)
+    assert read == value
+    assert found is not None
+    assert found.name == "shop.Order"
 
 
 def test_headers_find_their_types_again() -> None:

@@ -21,7 +21,7 @@ CREATE = "CREATE STREAM s (id STRING KEY, n INT, text STRING{more}) WITH (kafka_
 
 def planned(query: str, *, more: str = "", value_format: str = "JSON") -> Topology:
     topics = MemoryTopics()
-    topics.create("s", 1, 1)
+    topics.create("s", 1, 1, {})
     engine = Engine(topics, TopicSchemas(MemoryRegistry()))
     *_, last = (engine.execute(statement) for statement in parse(CREATE.format(more=more, format=value_format) + query))
     assert last.started is not None

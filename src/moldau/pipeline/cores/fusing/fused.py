@@ -117,13 +117,21 @@ class Fused:
 
     def _run(self, compiled: _Compiled, columns: InputColumns, given: list[Any]) -> Outputs:
         indexes = iter(range(columns.count))
-        try:
-            return compiled.run(indexes, *given)
-        except (Exception, SystemExit) as error:
+        log = self._context.processing_log
+
+        def index() -> int:
+            """The record that is being processed: the loop has taken its index, and no later one."""
             left: int = indexes.__length_hint__()  # type: ignore[attr-defined]
-            self._context.current = columns.row(columns.count - left - 1)
+            return columns.count - left - 1
+
+        try:
+            with log.of_columns(lambda: columns.row(index()), index) as logged:
+                outputs = compiled.run(indexes, *given)
+        except (Exception, SystemExit) as error:
+            self._context.current = columns.row(index())
             _explain_output(error)
             raise
+        return [*outputs, logged] if logged.keys else outputs
 
     def _column(
         self, name: str, columns: InputColumns, topic: str, timestamps: list[int], headers: list[Any] | None
@@ -133,6 +141,10 @@ class Fused:
                 return timestamps
             case "headers":
                 return headers
+            case "partition":
+                return columns.partitions()
+            case "offset":
+                return columns.offsets()
             case "key" | "value":
                 return self._objects(name, columns, topic)
             case _:
@@ -188,11 +200,11 @@ def _compile(
         _source_part(emitter, "value", node.value_serde),
         emitter.column("timestamp"),
     )
-    Loop(emitter, children).step(processor, flow)
+    Loop(emitter, children, processor.context.processing_log).step(processor, flow)
     repartitions = sum(isinstance(output, RepartitionOutput) for output, _ in emitter.outputs)
     if counts and repartitions != 1:
         raise NotFusedError("not all records go to the aggregation")
-    return _loaded(emitter, processor, repartitions)
+    return _load_compiled(emitter, processor, repartitions)
 
 
 def _source_part(emitter: Emitter, part: ColumnPart, serde: Serde) -> Part:
@@ -202,11 +214,12 @@ def _source_part(emitter: Emitter, part: ColumnPart, serde: Serde) -> Part:
         part,
         lambda: emitter.column(part),
         ((serde, lambda: emitter.column(data)),) if is_known else (),
-        may_be_null=emitter.has_nulls[part],
+        # Of rows and JSON, bytes can say that there is nothing.
+        may_be_null=emitter.has_nulls[part] or not is_known,
     )
 
 
-def _loaded(emitter: Emitter, processor: Processor, repartitions: int) -> _Compiled:
+def _load_compiled(emitter: Emitter, processor: Processor, repartitions: int) -> _Compiled:
     columns = tuple(sorted(emitter.columns - {"index"}))
     names = ", ".join(("index", *columns))
     given = ", ".join(("indexes", *(f"{name}_column" for name in columns)))

@@ -18,8 +18,10 @@ from moldau.pipeline.cores.fusing.emitter import Emitter, Flow, NotFusedError, P
 from moldau.pipeline.cores.joins.stream_table_join import StreamTableJoinProcessor
 from moldau.pipeline.cores.outputs import RepartitionOutput, SinkProcessor
 from moldau.pipeline.cores.partitioning import partition_hash
+from moldau.pipeline.cores.processing_log_output import ProcessingLogOutput
 from moldau.pipeline.cores.processor import Link, Processor
 from moldau.pipeline.cores.records import ValueAndTimestamp, Windowed
+from moldau.pipeline.cores.row_nodes import RecordColumnsProcessor
 from moldau.pipeline.cores.serialization import encoder
 from moldau.pipeline.cores.stateless import (
     FilterProcessor,
@@ -35,8 +37,6 @@ from moldau.pipeline.cores.stateless import (
 from moldau.pipeline.cores.stores.key_value_store import TimestampedStore
 from moldau.pipeline.cores.tables import TableMapValuesProcessor, ToStreamProcessor
 from moldau.pipeline.ir.functions import Function
-from moldau.pipeline.ir.nodes import Aggregate
-from moldau.pipeline.ir.row_functions import RowAggregates, RowFunction
 from moldau.serdes.plain import LongSerde
 from moldau.serdes.serde import Serde
 from moldau.serdes.windowed import TimeWindowedSerde
@@ -49,9 +49,12 @@ _new = tuple.__new__
 class Loop:
     """A loop for everything behind one processor."""
 
-    def __init__(self, emitter: Emitter, children: Mapping[Processor, Sequence[Link]]) -> None:
+    def __init__(
+        self, emitter: Emitter, children: Mapping[Processor, Sequence[Link]], log: ProcessingLogOutput
+    ) -> None:
         self.emitter = emitter
         self._children = children
+        self._log = log
 
     def step(self, processor: Processor, flow: Flow, *, takes_value: bool = False) -> None:
         """Add a processor with everything behind it; `takes_value` if it gets a table's new value, not a change."""
@@ -75,9 +78,7 @@ class Loop:
 
     def function(self, function: Function, *parameters: str) -> str:
         """The name of a function that is called with these arguments."""
-        if isinstance(function, RowFunction):
-            raise NotFusedError("what it cannot compute goes to a log, with the current record")
-        return self.emitter.bind("call", callable_of(function, *parameters))
+        return self.emitter.bind("call", callable_of(function, *parameters, log=self._log))
 
     def dropped(self, processor: Processor, reason: str) -> str:
         """The line that counts a dropped record."""
@@ -130,6 +131,21 @@ def _pass(loop: Loop, processor: Processor, flow: Flow) -> None:
     loop.forward(processor, flow)
 
 
+def _record_columns(loop: Loop, processor: Any, flow: Flow) -> None:
+    node, emitter = processor.node, loop.emitter
+    if node.headers:
+        raise NotFusedError("it reads headers")
+    no_key = emitter.bind("no_key", processor.no_key)
+    key = flow.key.name()
+    of_key = f"(*{key}[0], *{key}[1])" if node.has_window else f"(*{key},)"
+    if flow.key.may_be_null:
+        of_key = f"({no_key} if {key} is None else {of_key})"
+    place = f"({flow.timestamp}, {emitter.column('partition')}, {emitter.column('offset')})"
+    value = flow.value.name()
+    row = emitter.variable(f"None if {value} is None else {value} + {place} + {of_key}", "value")
+    loop.forward(processor, replace(flow, value=Part(row, may_be_null=flow.value.may_be_null)))
+
+
 def _filter(loop: Loop, processor: Any, flow: Flow) -> None:
     holds = loop.function(processor.node.predicate, "key", "value")
     negation = "not " if processor.node.is_negated else ""
@@ -153,11 +169,11 @@ def _mapped(loop: Loop, node: Any, flow: Flow) -> str:
 def _map(loop: Loop, processor: Any, flow: Flow) -> None:
     mapper = loop.function(processor.node.mapper, "key", "value")
     pair = loop.emitter.variable(f"{mapper}({flow.key.name()}, {flow.value.name()})", "pair")
-    key, value = _unpacked(loop, pair)
+    key, value = _unpack_pair(loop, pair)
     loop.forward(processor, Flow(Part(key), Part(value), flow.timestamp))
 
 
-def _unpacked(loop: Loop, pair: str) -> tuple[str, str]:
+def _unpack_pair(loop: Loop, pair: str) -> tuple[str, str]:
     emitter = loop.emitter
     key, value = emitter.new("key"), emitter.new("value")
     with emitter.block("try:"):
@@ -181,7 +197,7 @@ def _flat_map(loop: Loop, processor: Any, flow: Flow) -> None:
     made = loop.emitter.variable(f"{mapper}({flow.key.name()}, {flow.value.name()})", "made")
     results, pair = _several(loop, made), loop.emitter.new("pair")
     with loop.emitter.block(f"for {pair} in {results}:"):
-        key, value = _unpacked(loop, pair)
+        key, value = _unpack_pair(loop, pair)
         loop.forward(processor, Flow(Part(key), Part(value), flow.timestamp))
 
 
@@ -254,8 +270,6 @@ def _count(loop: Loop, processor: Any, flow: Flow) -> None:
 def _aggregate(loop: Loop, processor: Any, flow: Flow) -> None:
     if processor.is_caching or processor.sends_old_values or processor.take_new_value is None:
         raise NotFusedError("its changes are held back, or have old values")
-    if isinstance(processor.node, Aggregate) and isinstance(processor.node.aggregator, RowAggregates):
-        raise NotFusedError("what it cannot compute goes to a log, with the current record")
     emitter, store = loop.emitter, processor.context.timestamped_store(processor.node.table)
     serde, folding = processor.node.table.key_serde, processor.folding
     load, put = emitter.bind("load", store.row), emitter.bind("put", store.put_row)
@@ -538,6 +552,7 @@ Step = Callable[[Loop, Any, Flow], None]
 
 STEPS: dict[type[Processor], Step] = {
     PassThrough: _pass,
+    RecordColumnsProcessor: _record_columns,
     FilterProcessor: _filter,
     MapProcessor: _map,
     MapValuesProcessor: _map_values,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from moldau.formats.columns import Column
 from moldau.formats.errors import FormatError
 from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
@@ -51,6 +52,8 @@ class PersistentQuery:
     sink_topic: str
     shape: QueryShape | None = None
     """What a query that replaces this one has to have in common with it."""
+    columns: tuple[Column, ...] = ()
+    """Of its result, those of the key first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,7 @@ class Engine:
             sink.name,
             sink.topic,
             shape_of(analysis),
+            sink.schema.key + sink.schema.value,
         )
         self.catalogue.queries[query_id] = QueryLinks(query_id, query.sources, sink.name)
         self.queries[query_id] = query

@@ -124,8 +124,8 @@ class InputRun:
         has_topics = name.topic is None and table.has("topic")
         return zip(
             table.values("topic") if has_topics else repeat(name.topic),
-            table.numbers("target" if name.is_repartition else "partition").tolist(),
-            table.numbers("offset").tolist(),
+            self.partitions(),
+            self.offsets(),
             table.numbers("timestamp").tolist(),
             repeat(()) if headers is None else headers,
             table.values("key"),
@@ -150,6 +150,14 @@ class InputRun:
 
     def timestamps(self) -> list[int]:
         numbers: list[int] = self._table.numbers("timestamp").tolist()
+        return numbers
+
+    def partitions(self) -> list[int]:
+        numbers: list[int] = self._table.numbers("target" if self._name.is_repartition else "partition").tolist()
+        return numbers
+
+    def offsets(self) -> list[int]:
+        numbers: list[int] = self._table.numbers("offset").tolist()
         return numbers
 
     def time_range(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.pipeline.ksql.sql_session import SqlSession
 from tests.unit.pipeline.spark.hosted.state_in_memory import StateInMemory
 
 from moldau.core.errors import MoldauError
@@ -48,6 +49,7 @@ from moldau.streams import (
 
 TEXT, NUMBER, RAW, ANY = StringSerde(), LongSerde(), BytesSerde(), JsonSerde()
 PARTITIONS = 2
+LOGGED = {"ksql.logging.processing.topic.name": "log", "deserialization.exception.handler": "continue"}
 TO_TEXT = Produced.with_(TEXT, TEXT)
 
 Lines = Callable[[StreamsBuilder, "KStream[str, str]"], None]
@@ -161,6 +163,66 @@ def built(lines: Lines, value_serde: Any = TEXT) -> Topology:
     builder = StreamsBuilder()
     lines(builder, builder.stream("in", Consumed.with_(TEXT, value_serde)))
     return builder.build()
+
+
+# --- SQL: failures of single rows go to the processing log ---------------------------------------------------------
+
+OF = "VALUE_FORMAT='DELIMITED', PARTITIONS=2"
+LINES = f"CREATE STREAM LINES (K STRING KEY, V STRING) WITH (KAFKA_TOPIC='in', {OF});"
+TABLE = f"CREATE TABLE ROWS (K STRING PRIMARY KEY, R STRING) WITH (KAFKA_TOPIC='table', {OF});"
+OUT = "WITH (KAFKA_TOPIC='out', VALUE_FORMAT='JSON', PARTITIONS=2)"
+QUERIES = {
+    "project": f"CREATE STREAM O {OUT} AS SELECT K, UCASE(V) AS V, 6 / (LEN(V) - 1) AS N, ROWPARTITION AS P, "
+    "ROWOFFSET AS OFS, ROWTIME AS T FROM LINES WHERE V <> 'c';",
+    "partition": f"CREATE STREAM O {OUT} AS SELECT V, K, LEN(K) / (LEN(V) - 1) AS N FROM LINES PARTITION BY V;",
+    "explode": f"CREATE STREAM O {OUT} AS SELECT K, EXPLODE(ARRAY[V, V + K]) AS E FROM LINES;",
+    "count": f"CREATE TABLE O {OUT} AS SELECT K, COUNT(*) AS N, MAX(V) AS M, SUM(LEN(V) / 0) AS S FROM LINES "
+    "GROUP BY K;",
+    "regroup": f"CREATE TABLE O {OUT} AS SELECT V, COUNT(*) AS N, SUM(LEN(K)) AS A FROM LINES GROUP BY V;",
+    "having": f"CREATE TABLE O {OUT} AS SELECT K, COUNT(V) AS N FROM LINES GROUP BY K HAVING COUNT(V) > 3;",
+    "window": f"CREATE TABLE O {OUT} AS SELECT K, COUNT(*) AS N FROM LINES "
+    "WINDOW TUMBLING (SIZE 50 MILLISECONDS, GRACE PERIOD 120 MILLISECONDS) GROUP BY K;",
+    "join": f"CREATE STREAM O {OUT} AS SELECT L.K, V, R, V + R AS B FROM LINES L JOIN ROWS R ON L.K = R.K;",
+    "left join": f"CREATE STREAM O {OUT} AS SELECT L.K, V, V + R AS B FROM LINES L LEFT JOIN ROWS R ON L.K = R.K;",
+}
+FUSED_QUERIES = ["project", "partition", "explode", "count", "regroup", "join", "left join"]
+
+
+def planned(name: str) -> Topology:
+    return SqlSession(LINES, TABLE).start(QUERIES[name]).topology
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("kind", ["nulls", "no nulls", "headers"])
+def test_columns_give_the_same_as_single_records_in_sql(
+    name: str, kind: str, as_columns: Callable[[bool], None]
+) -> None:
+    ways = []
+    for is_wanted in (True, False):
+        as_columns(is_wanted)
+        worker = Worker(planned(name), **LOGGED)
+        batches = [
+            random_records(seed, 200, has_nulls=kind != "no nulls", has_headers=kind == "headers") for seed in range(3)
+        ]
+        ways.append(([worker.run(records) for records in batches], worker.state()))
+    assert ways[0] == ways[1]
+    assert any(ways[0][0])
+
+
+@pytest.mark.parametrize("name", FUSED_QUERIES)
+def test_these_queries_are_processed_as_columns(
+    name: str, as_columns: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert taken_as_columns(planned(name), as_columns, monkeypatch)
+
+
+def test_what_a_query_cannot_compute_is_logged_with_its_record(as_columns: Callable[[bool], None]) -> None:
+    as_columns(True)
+    found = Worker(planned("project"), **LOGGED).run(random_records(1, 200, has_nulls=False))
+    log = [row for rows in found.values() for row in rows if row["value"] and b"recordProcessingError" in row["value"]]
+    assert len(log) > 100
+    assert all(b"division by zero" in row["value"].lower() for row in log)
+    assert len({row["timestamp"] for row in log}) > 50
 
 
 # --- running a topology as Spark's workers would -----------------------------------------------------------------
@@ -292,6 +354,13 @@ def test_columns_give_the_same_as_single_records(
 def test_these_topologies_are_processed_as_columns(
     topology: Lines, as_columns: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert taken_as_columns(built(topology), as_columns, monkeypatch)
+
+
+def taken_as_columns(
+    topology: Topology, as_columns: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> set[str]:
+    """The inputs whose records were processed as columns."""
     taken: set[str] = set()
     process = Task.process_columns
 
@@ -303,8 +372,8 @@ def test_these_topologies_are_processed_as_columns(
 
     monkeypatch.setattr(Task, "process_columns", watched)
     as_columns(True)
-    Worker(built(topology)).run([record for record in random_records(1, 200) if record[0] == "in"])
-    assert taken
+    Worker(topology, **LOGGED).run([record for record in random_records(1, 200) if record[0] == "in"])
+    return taken
 
 
 def failing(lines: Lines, records: list[tuple[Any, ...]], **settings: Any) -> str:

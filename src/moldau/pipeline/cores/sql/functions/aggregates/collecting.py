@@ -11,7 +11,7 @@ from typing import Any
 
 from moldau.formats.types import BIGINT, INTEGER, STRING, ArrayType, Field, MapType, SqlType, StructType, Value
 from moldau.pipeline.cores.sql.functions.collections import frozen
-from moldau.pipeline.cores.sql.functions.registry import BUILTIN, Aggregation, Settings
+from moldau.pipeline.cores.sql.functions.registry import BUILTIN, Aggregation, Settings, state_is_result
 from moldau.pipeline.cores.sql.functions.resolution import FunctionLookupError
 from moldau.pipeline.cores.sql.operations import order
 
@@ -46,7 +46,7 @@ def collect_list(types: Types, constants: Sequence[Value], settings: Settings) -
         add=lambda state, value: [*state, value] if len(state) < limit else state,
         undo=undo,
         merge=lambda one, other: [*one, *other][:limit],
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -68,7 +68,7 @@ def collect_set(types: Types, constants: Sequence[Value], settings: Settings) ->
         initial=list,
         add=lambda state, value: state if len(state) >= limit or value in state else [*state, value],
         merge=merge,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -104,7 +104,7 @@ def histogram(types: Types, constants: Sequence[Value], settings: Settings) -> A
         add=add,
         undo=undo,
         merge=merge,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -155,7 +155,7 @@ def _wanted(constants: Sequence[Value], function: str) -> int:
     return number
 
 
-def _inserted(state: list[Any], value: Any, keys: Callable[[Any], Any], most: int) -> list[Any]:
+def _with_value_inserted(state: list[Any], value: Any, keys: Callable[[Any], Any], most: int) -> list[Any]:
     """A list in descending order with one value more, after its equals."""
     place = bisect_right([keys(each) for each in state], keys(value))
     return state if place >= most else [*state[:place], value, *state[place:]][:most]
@@ -175,9 +175,9 @@ def topk(types: Types, constants: Sequence[Value], settings: Settings) -> Aggreg
 
     return Aggregation(
         initial=list,
-        add=lambda state, value: state if value is None else _inserted(state, value, _rank, most),
+        add=lambda state, value: state if value is None else _with_value_inserted(state, value, _rank, most),
         merge=merge,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -197,9 +197,9 @@ def topk_rows(types: Types, constants: Sequence[Value], settings: Settings) -> A
 
     return Aggregation(
         initial=list,
-        add=lambda state, *row: state if row[0] is None else _inserted(state, row, key, most),
+        add=lambda state, *row: state if row[0] is None else _with_value_inserted(state, row, key, most),
         merge=lambda one, other: sorted([*one, *other], key=key)[:most],
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -214,7 +214,7 @@ def topkdistinct(types: Types, constants: Sequence[Value], settings: Settings) -
     of = ArrayType(types[0] or STRING)
 
     def add(state: list[Value], value: Value) -> list[Value]:
-        return state if value is None or value in state else _inserted(state, value, _rank, most)
+        return state if value is None or value in state else _with_value_inserted(state, value, _rank, most)
 
     def merge(one: list[Value], other: list[Value]) -> list[Value]:
         for value in other:
@@ -225,7 +225,7 @@ def topkdistinct(types: Types, constants: Sequence[Value], settings: Settings) -
         initial=list,
         add=add,
         merge=merge,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )

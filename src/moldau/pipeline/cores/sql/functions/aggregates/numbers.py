@@ -20,7 +20,7 @@ from moldau.formats.types import (
 )
 from moldau.pipeline.cores.sql.arithmetic import EXACT, wrap_int, wrap_long
 from moldau.pipeline.cores.sql.failures import FatalExpressionError
-from moldau.pipeline.cores.sql.functions.registry import BUILTIN, Aggregation, Settings
+from moldau.pipeline.cores.sql.functions.registry import BUILTIN, Aggregation, Settings, state_is_result
 from moldau.pipeline.cores.sql.operations import order
 
 Types = Sequence[SqlType | None]
@@ -37,7 +37,7 @@ def count(types: Types, constants: Sequence[Value], settings: Settings) -> Aggre
         add=lambda state, value: state if value is None else state + 1,
         undo=lambda state, value: state if value is None else state - 1,
         merge=lambda one, other: one + other,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=BIGINT,
         state_type=BIGINT,
     )
@@ -86,7 +86,7 @@ def total(types: Types, constants: Sequence[Value], settings: Settings) -> Aggre
         add=lambda state, value: state if value is None else plus(state, value),
         undo=lambda state, value: state if value is None else minus(state, value),
         merge=plus,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -120,7 +120,7 @@ def sum_list(types: Types, constants: Sequence[Value], settings: Settings) -> Ag
         add=each(plus),
         undo=each(minus),
         merge=plus,
-        result=lambda state: state,
+        result=state_is_result,
         result_type=of,
         state_type=of,
     )
@@ -261,7 +261,7 @@ def _extreme(sign: int) -> Callable[[Types, Sequence[Value], Settings], Aggregat
             initial=lambda: None,
             add=better,
             merge=better,
-            result=lambda state: state,
+            result=state_is_result,
             result_type=of,
             state_type=of,
         )
