@@ -25,6 +25,7 @@ from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
+from moldau.controller.metadata_loss import forgotten_cluster
 from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
 from moldau.log.directories.checkpoints import epoch_of_orderly_end
@@ -118,6 +119,7 @@ class ClusterNode(Node):
             on_fatal=self._on_fatal,
             on_image=self._image_arrived.set,
         )
+        known_end = part.quorum.log.end_offset
         part.start(self._current_config)
         channel = self._channel = ControllerChannel(config.node_id, lambda: part.quorum.leader)
         controller = ForwardingController(part.quorum, self._current_config, channel)
@@ -133,6 +135,9 @@ class ClusterNode(Node):
             previous_epoch=epoch_of_orderly_end(self._files, directories),
         )
         await self._catch_up(part, lifecycle.broker_epoch)
+        problem = forgotten_cluster(part.quorum.image, known_end, logs.partition_folders())
+        if problem is not None:
+            raise StartupError(problem)
         topic_configs = await self._open_logs(logs, part)
         controller.image = part.quorum.image
         source = _ClusterMetadata(controller, part.quorum.log, part.quorum.activity)
