@@ -111,7 +111,7 @@ class ActiveController(Controller):
                 await self._fence_silent(now_ms)
                 await self._balance(now_ms)
             except (MoldauError, OSError) as error:
-                log.warning("brokers could not be looked after, will retry: %s", error)
+                log.warning("checking the brokers' sessions failed, will retry: %s", error)
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
