@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.cli_commands import run_line
 from tests.integration.cluster import QUICK, Cluster, eventually
 from tests.integration.killable import KillableBroker, KillableProcess
@@ -91,3 +93,49 @@ def move_to(servers: str, folder: Path, topics: dict[str, int]) -> None:
         return told.count("is completed.") == len(wanted)
 
     eventually(is_done, "all replicas are there")
+
+
+def test_metrics_tell_of_a_lost_broker_and_of_its_return(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    ports = {node: free_port() for node in cluster.nodes}
+    for node, port in ports.items():
+        with cluster.file_of(node).open("a") as file:
+            file.write(f"metrics.http.port={port}\n")
+
+    def total(name: str) -> float:
+        return sum(value for node in ports for value in metric(ports[node], name))
+
+    with cluster:
+        cluster.create_topic("watched", 3, 3)
+        cluster.wait_until_in_sync("watched")
+        eventually(lambda: total("kafka_server_replicamanager_underreplicatedpartitions") == 0, "full ISRs")
+        leaders = {metric(port, "kafka_server_raft_metrics_current_leader")[0] for port in ports.values()}
+        assert len(leaders) == 1
+        assert total('kafka_server_raft_metrics_current_state{state="leader"}') == 1
+        assert total('kafka_server_raft_metrics_current_state{state="follower"}') == 2
+        assert total("kafka_controller_kafkacontroller_activecontrollercount") == 1
+        elections = total("kafka_controller_controllerstats_leaderelectionrateandtimems_count")
+        cluster.kill(3)
+        lost = ports.pop(3)
+        eventually(lambda: total("kafka_server_replicamanager_underreplicatedpartitions") >= 3, "the loss is told")
+        assert total("kafka_server_replicamanager_underminisrpartitioncount") == 0
+        eventually(lambda: total("kafka_controller_kafkacontroller_fencedbrokercount") > 0, "the fence is told")
+        cluster.spawn(3)
+        ports[3] = lost
+        cluster.wait_for_brokers(3)
+        cluster.wait_until_in_sync("watched")
+        eventually(lambda: total("kafka_server_replicamanager_underreplicatedpartitions") == 0, "full ISRs again")
+        assert total("kafka_server_replicamanager_isrexpands_total") > 0
+        assert total("kafka_controller_controllerstats_leaderelectionrateandtimems_count") != elections
+        assert len(metric(ports[3], "kafka_server_replicafetchermanager_maxlag")) == 1
+        assert len(metric(ports[3], "kafka_server_fetcherlagmetrics_consumerlag")) >= 2
+
+
+def metric(port: int, name: str) -> list[float]:
+    """The values of a metric, by the beginning of its lines; none while the broker does not answer."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return []
+    return [float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{"))]

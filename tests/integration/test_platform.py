@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 from tests.integration.running_platform import Platform, until
 
 from moldau.client.admin import Admin
+from moldau.server.platform.services import SERVICES
 
 
 @pytest.fixture
@@ -88,9 +90,12 @@ def test_destroy_asks_and_refuses_a_running_platform(platform: Platform) -> None
 
 def test_connect_and_ksql_are_started_again_with_what_they_had(tmp_path: Path) -> None:
     platform = Platform(tmp_path / "platform")
-    started = platform.up()
+    started = platform.up("--log-format", "json")
     assert started.returncode == 0, started.stderr
     try:
+        for service in SERVICES:
+            line = platform.moldau("logs", service, "-n", "1").stdout
+            assert {"level", "logger", "message"} <= json.loads(line).keys()
         platform.run_statements(
             "CREATE STREAM orders (amount INT) WITH (kafka_topic='orders', value_format='json', partitions=1);"
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
+    from moldau.broker.cluster.figures import ClusterFigures
     from moldau.broker.cluster.forwarding import ForwardingController
     from moldau.broker.cluster.remote_transactions import RemoteTransactions
     from moldau.broker.coordination.coordinators import Coordinators
@@ -95,6 +96,8 @@ class Broker:
     """The same controller, if it is that of a cluster and answers requests instead of calls."""
     remote_transactions: RemoteTransactions | None = None
     """How transactions reach other brokers, in a cluster."""
+    figures: ClusterFigures | None = None
+    """What metrics tell of a cluster."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
     """Set by the `DataPlane` itself."""

@@ -114,9 +114,10 @@ def check_class_archive() -> list[Finding]:
 
 
 def check_ports() -> list[Finding]:
-    from moldau.server.platform.services import CONSOLE_PORT, SERVICES
+    from moldau.server.platform.services import CONSOLE_PORT, METRICS_PORT, SERVICES
 
-    ports = {service.port: service.title for service in SERVICES.values()} | {CONSOLE_PORT: "console"}
+    ports = {service.port: service.title for service in SERVICES.values()}
+    ports |= {METRICS_PORT: "metrics of the broker", CONSOLE_PORT: "console"}
     return [_port(number, service) for number, service in ports.items()]
 
 
@@ -157,14 +158,23 @@ def check_clock() -> list[Finding]:
 
 
 def check_disk() -> list[Finding]:
+    from moldau.server.config import data_folder
     from moldau.streams.settings import default_state_dir
 
     findings = []
-    for name, folder in (("disk for state", default_state_dir()), ("disk for temporary files", "/tmp")):
+    for name, folder in (
+        ("disk for topics", str(data_folder(os.environ))),
+        ("disk for state", default_state_dir()),
+        ("disk for temporary files", "/tmp"),
+    ):
         there = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
         free_mb = shutil.disk_usage(there).free // 2**20
         state = OK if free_mb >= WANTED_DISK_MB and os.access(there, os.W_OK) else WARNING
-        advice = "" if state == OK else f"make room, or set state.dir; {WANTED_DISK_MB:,} MB are a good start"
+        advice = (
+            ""
+            if state == OK
+            else f"make room, or choose another folder (--data, state.dir); {WANTED_DISK_MB:,} MB are a good start"
+        )
         findings.append(Finding(name, state, f"{free_mb:,} MB free in {folder}", advice))
     return findings
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.broker.cluster.controller_channel import ControllerChannel
+from moldau.broker.cluster.figures import ClusterFigures, ReplicationFigures
 from moldau.broker.cluster.forwarding import ForwardingController
 from moldau.broker.cluster.lifecycle import BrokerLifecycle
 from moldau.broker.cluster.peers import BrokerPeers
@@ -25,6 +26,7 @@ from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
+from moldau.controller.metadata_loss import forgotten_cluster
 from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
 from moldau.log.directories.checkpoints import epoch_of_orderly_end
@@ -118,6 +120,7 @@ class ClusterNode(Node):
             on_fatal=self._on_fatal,
             on_image=self._image_arrived.set,
         )
+        known_end = part.quorum.log.end_offset
         part.start(self._current_config)
         channel = self._channel = ControllerChannel(config.node_id, lambda: part.quorum.leader)
         controller = ForwardingController(part.quorum, self._current_config, channel)
@@ -133,6 +136,9 @@ class ClusterNode(Node):
             previous_epoch=epoch_of_orderly_end(self._files, directories),
         )
         await self._catch_up(part, lifecycle.broker_epoch)
+        problem = forgotten_cluster(part.quorum.image, known_end, logs.partition_folders())
+        if problem is not None:
+            raise StartupError(problem)
         topic_configs = await self._open_logs(logs, part)
         controller.image = part.quorum.image
         source = _ClusterMetadata(controller, part.quorum.log, part.quorum.activity)
@@ -235,7 +241,12 @@ class ClusterNode(Node):
         listener = _inter_broker_listener(self._config)
         self._peers = BrokerPeers(broker, listener)
         broker.remote_transactions = RemoteTransactions(broker, self._peers)
-        self._fetchers = Fetchers(broker, listener, epoch)
+        fetchers = self._fetchers = Fetchers(broker, listener, epoch)
+        assert self._part is not None
+        broker.figures = ClusterFigures(
+            lambda: ReplicationFigures(changes.shrinks, changes.expands, changes.failed_updates, list(fetchers.lag())),
+            self._part.figures,
+        )
         self._fetchers.follow(broker.image)
 
     async def _follow(self, part: ClusterPart, controller: ForwardingController) -> None:

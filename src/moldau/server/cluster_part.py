@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from moldau.broker.cluster.figures import QuorumFigures
 from moldau.controller.active_controller import ActiveController
 from moldau.controller.cluster_apis import ClusterApis
 from moldau.controller.controller_apis import ControllerApis
@@ -74,6 +75,7 @@ _HANDLERS = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "api_45_alter_partition_reassignments",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "api_46_list_partition_reassignments",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "api_44_incremental_alter_configs",
+    ApiKey.UNREGISTER_BROKER: "api_64_unregister_broker",
 }
 """The handlers of a broker that need nothing but its controller, its metadata and its settings."""
 
@@ -117,6 +119,8 @@ class ClusterPart:
         self._clock = clock
         self._on_fatal = on_fatal
         self._server: Server | None = None
+        self._terms = 0
+        """How often this node became the active controller."""
         self._apis: ControllerApis | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.cluster_id = identity.cluster_id
@@ -218,8 +222,27 @@ class ClusterPart:
         handled: Any = module.handle(request, call, view)
         return handled if inspect.isawaitable(handled) else _now(handled)
 
+    def figures(self) -> QuorumFigures:
+        quorum, active = self.quorum, self.active
+        view = quorum.view()
+        return QuorumFigures(
+            state=quorum.state,
+            leader_id=view.leader_id,
+            epoch=view.epoch,
+            high_watermark=view.high_watermark,
+            end_offset=quorum.log.end_offset,
+            end_epoch=quorum.log.last_epoch,
+            voters=len(view.voters),
+            observers=len(view.observers),
+            elections=0 if active is None else active.elections,
+            unclean_elections=0 if active is None else active.unclean_elections,
+            silent_brokers=0 if active is None else active.silent_brokers,
+            terms=self._terms,
+        )
+
     def _on_claim(self, epoch: int) -> None:
         """The active controller of an empty cluster writes its first records."""
+        self._terms += 1
         task = asyncio.ensure_future(self._bootstrap(epoch))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

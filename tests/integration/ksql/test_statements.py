@@ -209,7 +209,10 @@ def test_explain_of_a_statement_that_does_not_run_yet(ksql: httpx.Client) -> Non
     found = answer["queryDescription"]
     assert (found["queryType"], found["sources"], found["sinks"]) == ("PERSISTENT", [made], ["C"])
     assert "with Python, because of" in found["executionPlan"]
-    [native] = run(ksql, f"EXPLAIN CREATE STREAM C AS SELECT ID, V FROM {made} WHERE ID > 1;")
+    assert "unknown place" not in found["executionPlan"]
+    plain = name("P")
+    run(ksql, f"CREATE STREAM {plain} (ID INT KEY, V STRING) WITH (kafka_topic='{made}', value_format='JSON');")
+    [native] = run(ksql, f"EXPLAIN CREATE STREAM C AS SELECT ID, V FROM {plain} WHERE ID > 1;")
     assert "without Python" in native["queryDescription"]["executionPlan"]
     assert [(one["name"], one["schema"]["type"]) for one in found["fields"]] == [("V", "STRING"), ("N", "BIGINT")]
     assert refused(ksql, "DESCRIBE C;")[1]["error_code"] == 40001

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moldau.broker.cluster.figures import QuorumFigures
 from moldau.broker.context import Broker
 from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import attribute, gauge, meter
@@ -21,21 +22,31 @@ STATES = ("leader", "candidate", "prospective", "voted", "follower", "unattached
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     yield from _cluster(broker)
-    yield meter(STATS, "UncleanLeaderElectionsPerSec", 0, "Elections that lost data.")
+    quorum = _quorum(broker)
+    yield meter(STATS, "UncleanLeaderElectionsPerSec", quorum.unclean_elections, "Elections that lost data.")
     yield meter(STATS, "ElectionFromEligibleLeaderReplicasPerSec", 0, "Elections outside of the in-sync replicas.")
     yield Family(
         STATS,
         "LeaderElectionRateAndTimeMs",
         Kind.HISTOGRAM,
         "Elections and how long they took.",
-        [Sample((), Distribution(0, ()))],
+        [Sample((), Distribution(quorum.elections, ()))],
     )
-    yield from _raft(broker)
+    yield from _raft(quorum)
     yield from _metadata(broker, parts)
 
 
+def _quorum(broker: Broker) -> QuorumFigures:
+    """The quorum as this node sees it; a node alone is all of it."""
+    if broker.figures is not None:
+        return broker.figures.quorum()
+    quorum, me = broker.controller.quorum, broker.node_id
+    offset, epoch = broker.image.offset, quorum.epoch
+    return QuorumFigures("leader", me, epoch, offset + 1, quorum.next_offset, epoch, 1, 0, 0, 0, 0, 1)
+
+
 def _cluster(broker: Broker) -> Iterator[Family]:
-    image = broker.image
+    image, quorum = broker.image, _quorum(broker)
     partitions = leaderless = imbalanced = 0
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
@@ -57,8 +68,8 @@ def _cluster(broker: Broker) -> Iterator[Family]:
         ("LastAppliedRecordOffset", image.offset, "How far the metadata is applied."),
         ("LastCommittedRecordOffset", image.offset, "How far the metadata is committed."),
         ("LastAppliedRecordLagMs", 0, "How far behind that is."),
-        ("TimedOutBrokerHeartbeatCount", 0, "Brokers that fell silent."),
-        ("NewActiveControllersCount", 1, "Controllers seen to take over."),
+        ("TimedOutBrokerHeartbeatCount", quorum.silent_brokers, "Brokers that fell silent."),
+        ("NewActiveControllersCount", quorum.terms, "How often this controller took over."),
         ("TopicsToDeleteCount", 0, "Kept for old dashboards."),
         ("ReplicasToDeleteCount", 0, "Kept for old dashboards."),
         ("TopicsIneligibleToDeleteCount", 0, "Kept for old dashboards."),
@@ -67,25 +78,24 @@ def _cluster(broker: Broker) -> Iterator[Family]:
         yield gauge(CONTROLLER, name, value, text)
 
 
-def _raft(broker: Broker) -> Iterator[Family]:
+def _raft(quorum: QuorumFigures) -> Iterator[Family]:
     """The quorum's state; the text of `current-state` becomes a label, with value 1 for the current state."""
-    quorum, offset = broker.controller.quorum, broker.image.offset
     yield Family(
         RAFT,
         "current-state",
         Kind.ATTRIBUTE,
         "What this node is to the quorum.",
-        [Sample((("state", state),), int(state == "leader")) for state in STATES],
+        [Sample((("state", state),), int(state == quorum.state)) for state in STATES],
     )
     for name, value, text in (
-        ("current-leader", broker.node_id, "Who leads the quorum."),
-        ("current-vote", broker.node_id, "Whom this node voted for."),
+        ("current-leader", quorum.leader_id, "Who leads the quorum."),
+        ("current-vote", quorum.leader_id if quorum.state == "leader" else -1, "Whom this node voted for."),
         ("current-epoch", quorum.epoch, "The epoch."),
-        ("high-watermark", offset + 1, "What is committed."),
-        ("log-end-offset", quorum.next_offset, "What is written."),
-        ("log-end-epoch", quorum.epoch, "The epoch of the newest record."),
-        ("number-of-voters", 1, "Voters."),
-        ("number-of-observers", 0, "Observers."),
+        ("high-watermark", quorum.high_watermark, "What is committed."),
+        ("log-end-offset", quorum.end_offset, "What is written."),
+        ("log-end-epoch", quorum.end_epoch, "The epoch of the newest record."),
+        ("number-of-voters", quorum.voters, "Voters."),
+        ("number-of-observers", quorum.observers, "Observers, as far as the leader knows."),
         ("number-unknown-voter-connections", 0, "Voters whose address is not known."),
         ("uncommitted-voter-change", 0, "Whether the voters are being changed."),
     ):
@@ -101,7 +111,7 @@ def _metadata(broker: Broker, parts: Parts) -> Iterator[Family]:
     yield attribute(group, "metadata-apply-error-count", 0, "Changes that could not be carried out.")
     loader = "kafka.server:MetadataLoader"
     yield gauge(loader, "CurrentMetadataVersion", image.features.get(METADATA_VERSION, 0), "The metadata version.")
-    yield gauge(loader, "CurrentControllerId", broker.node_id, "Who leads the quorum.")
+    yield gauge(loader, "CurrentControllerId", _quorum(broker).leader_id, "Who leads the quorum.")
     log = parts.metadata_log
     if log is not None:
         loaded = int(log.last_snapshot is not None)

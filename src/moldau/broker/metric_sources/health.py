@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import moldau
+from moldau.broker.cluster.figures import ReplicationFigures
 from moldau.broker.context import Broker
 from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, meter
@@ -13,6 +14,8 @@ from moldau.coordinator.transaction.core import TransactionSettings
 
 __all__ = ["families"]
 
+FETCHER_MANAGER = "kafka.server:ReplicaFetcherManager"
+FETCHER_LAG = "kafka.server:FetcherLagMetrics"
 REPLICA_MANAGER = "kafka.server:ReplicaManager"
 KAFKA_SERVER = "kafka.server:KafkaServer"
 
@@ -64,7 +67,7 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
 
 def _replicas(broker: Broker) -> Iterator[Family]:
     led = [one for one in broker.partitions if one.is_leader and one.offline_error is None]
-    total = under = under_min = at_min = offline = producers = late = 0
+    total = under = under_min = at_min = offline = producers = late = moving = 0
     too_long_ms = broker.config.section(TransactionSettings).max_timeout_ms + LATE_AFTER_MS
     for partition in broker.partitions:
         total += 1
@@ -78,6 +81,8 @@ def _replicas(broker: Broker) -> Iterator[Family]:
         under += len(partition.isr) < len(partition.replicas)
         under_min += len(partition.isr) < least
         at_min += len(partition.isr) == least
+        known_here = broker.image.partition(*partition.topic_partition)
+        moving += known_here is not None and bool(known_here.adding_replicas or known_here.removing_replicas)
     for name, value, text in (
         ("UnderReplicatedPartitions", under, "Partitions led here with fewer in-sync replicas than replicas."),
         ("UnderMinIsrPartitionCount", under_min, "Partitions led here that refuse acks=all."),
@@ -85,14 +90,32 @@ def _replicas(broker: Broker) -> Iterator[Family]:
         ("OfflineReplicaCount", offline, "Replicas here whose log cannot be used."),
         ("LeaderCount", len(led), "Partitions led here."),
         ("PartitionCount", total, "Partitions with a replica here."),
-        ("ReassigningPartitions", 0, "Partitions led here that are on the move."),
+        ("ReassigningPartitions", moving, "Partitions led here that are on the move."),
         ("PartitionsWithLateTransactionsCount", late, "Partitions with a transaction open for too long."),
         ("ProducerIdCount", producers, "Producers whose sequences are held in memory."),
     ):
         yield gauge(REPLICA_MANAGER, name, value, text)
-    for name, text in (
-        ("IsrShrinksPerSec", "In-sync replica sets that lost a member."),
-        ("IsrExpandsPerSec", "In-sync replica sets that gained a member."),
-        ("FailedIsrUpdatesPerSec", "Changes of in-sync replica sets that failed."),
+    figures = ReplicationFigures(0, 0, 0, ()) if broker.figures is None else broker.figures.replication()
+    for name, count, text in (
+        ("IsrShrinksPerSec", figures.isr_shrinks, "In-sync replica sets that lost a member."),
+        ("IsrExpandsPerSec", figures.isr_expands, "In-sync replica sets that gained a member."),
+        ("FailedIsrUpdatesPerSec", figures.failed_isr_updates, "Changes of in-sync replica sets that failed."),
     ):
-        yield meter(REPLICA_MANAGER, name, 0, text)
+        yield meter(REPLICA_MANAGER, name, count, text)
+    if broker.figures is not None:
+        yield from _followers(broker, figures)
+
+
+def _followers(broker: Broker, figures: ReplicationFigures) -> Iterator[Family]:
+    """How far the partitions that are followed here are behind their leaders."""
+    most = max((lag for _, lag in figures.lags), default=0)
+    labels = (("clientId", "Replica"),)
+    text = "The most records that a partition here is behind its leader."
+    yield Family(FETCHER_MANAGER, "MaxLag", Kind.GAUGE, text, [Sample(labels, most)])
+    samples = []
+    for partition, lag in figures.lags:
+        topic, number = partition.topic_partition
+        known = broker.image.partition(topic, number)
+        fetcher = f"ReplicaFetcherThread-0-{-1 if known is None else known.leader}"
+        samples.append(Sample((("clientId", fetcher), ("topic", topic), ("partition", str(number))), lag))
+    yield Family(FETCHER_LAG, "ConsumerLag", Kind.GAUGE, "Records that a partition here is behind its leader.", samples)

@@ -75,7 +75,7 @@ class PlatformScreen:
             self._live.stop()
 
     def _picture(self, statuses: Mapping[str, ServiceStatus]) -> RenderableType:
-        table = Table(box=None, pad_edge=False, padding=(0, 2))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for heading in HEADINGS:
             table.add_column(heading, header_style="dim", overflow="fold")
         for row in status_rows(statuses):

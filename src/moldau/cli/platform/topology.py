@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _topology(options: argparse.Namespace) -> int:
     graph = merged(_graph_at(url) for url in [*_of_platform(options), *options.urls])
+    if not graph["nodes"]:
+        print("No pipeline runs yet: start a connector or a query, or name the URL of an application.", file=sys.stderr)
     print(json.dumps(graph, indent=2) if options.output == "json" else mermaid(graph), end="")
     return 0
 

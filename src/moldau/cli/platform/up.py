@@ -65,6 +65,7 @@ def _layout(options: argparse.Namespace, folder: Path) -> Layout:
         bootstrap_servers=options.bootstrap_server,
         brokers=1 if options.brokers is None else broker_count(options.brokers),
         names=names,
+        log_format=options.log_format,
     )
 
 
@@ -175,4 +176,5 @@ def parser() -> CommandParser:
     )
     made.add_argument("--brokers", metavar="N", help="a cluster of N brokers, or auto, on port 9092 and those after it")
     made.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="use this cluster instead of a broker here")
+    made.add_argument("--log-format", choices=("text", "json"), default="text", help="how the lines of logs look")
     return made

@@ -19,6 +19,11 @@ class Origin:
     def __str__(self) -> str:
         return f"{PurePath(self.file).name}:{self.line}" if self.line else "(unknown place)"
 
+    @property
+    def in_brackets(self) -> str:
+        """The line behind a node's name, ` (program.py:7)`; nothing for nodes of SQL, which no line created."""
+        return f" ({self})" if self.line else ""
+
 
 UNKNOWN = Origin()
 

@@ -152,7 +152,7 @@ def _python_functions(node: ir.Node) -> list[PythonFunction]:
 
 
 def _line(node: ir.Node, path: str) -> str:
-    return f"  {node.name} {type(node).__name__} ({node.origin}): {path}"
+    return f"  {node.name} {type(node).__name__}{node.origin.in_brackets}: {path}"
 
 
 # --- how each kind of node runs; a test checks that every kind is in exactly one table -------------------------

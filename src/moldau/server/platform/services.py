@@ -32,6 +32,8 @@ class Layout:
     """How many; those after the first have the ports after the first one's, and controllers are above them."""
     names: Sequence[str]
     """The services that run, in starting order."""
+    log_format: str = "text"
+    """How the lines of their logs look: text or json."""
 
     @property
     def servers(self) -> str:
@@ -70,7 +72,7 @@ class Layout:
 
     def command_of(self, name: str) -> list[str]:
         """The command line of a service, the same that a person would type."""
-        return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self)]
+        return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self), "--log-format", self.log_format]
 
 
 @dataclass(frozen=True, kw_only=True)

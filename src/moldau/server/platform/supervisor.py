@@ -43,6 +43,7 @@ HEALTH_WHILE_STARTING_S: Final = 0.1
 HEALTH_WHILE_RUNNING_S: Final = 2.0
 HEALTH_TIMEOUT_S: Final = 5.0
 DISK_CHECK_S: Final = 2.0
+SHOW_S: Final = 2.0
 LARGEST_LOG_BYTES: Final = 16 * 1024 * 1024
 """A larger log is put aside when its service starts again; one older log is kept."""
 
@@ -58,7 +59,7 @@ class Supervisor:
         self._services = {name: _Supervised(name, layout, adopted.get(name)) for name in layout.names}
         self._is_stopping = False
         self._lack_of_room: str | None = None
-        self._next_look_s = 0.0
+        self._next_look_s = self._next_show_s = 0.0
 
     @property
     def statuses(self) -> dict[str, ServiceStatus]:
@@ -90,8 +91,9 @@ class Supervisor:
     def request_stop(self) -> None:
         self._is_stopping = True
 
-    def run(self, on_change: Callable[[dict[str, ServiceStatus]], None]) -> None:
-        """Supervise until `request_stop`; returns once every service has ended."""
+    def run(self, show: Callable[[dict[str, ServiceStatus]], None]) -> None:
+        """Supervise until `request_stop`; returns once every service has ended. `show` is called at every change, and
+        in between for what changes all the time, such as memory."""
         shown: dict[str, ServiceStatus] = {}
         try:
             while True:
@@ -102,7 +104,10 @@ class Supervisor:
                     with contextlib.suppress(OSError):
                         self._save(statuses)
                         shown = statuses
-                    on_change(statuses)
+                    self._next_show_s = 0.0
+                if time.monotonic() >= self._next_show_s:
+                    self._next_show_s = time.monotonic() + SHOW_S
+                    show(statuses)
                 if self._is_stopping and not any(service.is_alive for service in self._services.values()):
                     end_engine(self._layout.engine_folder)
                     return

@@ -24,7 +24,7 @@ class NativeRefusalError(NotNativeError):
     """A node cannot run without Python; the message names the node, the user's line and the reason."""
 
     def __init__(self, node: ir.Node, reason: str) -> None:
-        super().__init__(f"{type(node).__name__} {node.name} ({node.origin}): {reason}")
+        super().__init__(f"{type(node).__name__} {node.name}{node.origin.in_brackets}: {reason}")
         self.node = node
         self.reason = reason
 
