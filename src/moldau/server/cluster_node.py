@@ -20,6 +20,7 @@ from moldau.broker.cluster.forwarding import ForwardingController
 from moldau.broker.cluster.lifecycle import BrokerLifecycle
 from moldau.broker.cluster.peers import BrokerPeers
 from moldau.broker.cluster.remote_transactions import RemoteTransactions
+from moldau.broker.cluster.standing_aside import DiskRoom
 from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
@@ -189,6 +190,11 @@ class ClusterNode(Node):
         settings = self._config.section(NodeSettings)
         # An earlier run of this broker that was killed has a session until it ends by itself.
         session_ms = self._config.section(ClusterSettings).session_timeout_ms
+        room = DiskRoom(self._config.node_id)
+
+        def stands_aside() -> bool:
+            return self.broker is not None and room.stands_aside(self.broker.partitions, controller.image)
+
         return BrokerLifecycle(
             self._config.node_id,
             part.cluster_id,
@@ -196,6 +202,7 @@ class ClusterNode(Node):
             applied_offset=lambda: -1 if self.broker is None else controller.image.offset,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             registration_timeout_ms=max(settings.registration_timeout_ms, session_ms + SPARE_MS),
+            stands_aside=stands_aside,
         )
 
     async def _catch_up(self, part: ClusterPart, broker_epoch: int) -> None:
