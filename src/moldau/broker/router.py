@@ -130,6 +130,7 @@ ROUTES: dict[int, Route] = {
     46: Route("api_46_list_partition_reassignments", 0, 0, (DESCRIBE_CLUSTER,)),
     47: Route("api_47_offset_delete", 0, 0, (DELETE_GROUP, READ_TOPIC)),
     55: Route("api_55_describe_quorum", 0, 2, (DESCRIBE_CLUSTER,)),
+    57: Route("api_57_update_features", 0, 2, (ALTER_CLUSTER,)),
     60: Route("api_60_describe_cluster", 0, 2, OPEN),
     61: Route("api_61_describe_producers", 0, 0, (READ_TOPIC,)),
     64: Route("api_64_unregister_broker", 0, 0, (ALTER_CLUSTER,)),
@@ -293,6 +294,7 @@ FORWARDED = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_QUORUM,
         ApiKey.UNREGISTER_BROKER,
+        ApiKey.UPDATE_FEATURES,
     }
 )
 """Requests of clients that the active controller of a cluster answers."""

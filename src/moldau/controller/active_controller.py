@@ -248,6 +248,9 @@ class ActiveController(Controller):
         handed_over = self._sessions.fence(image, node_id) if image.is_alive(node_id) else []
         return [*handed_over, unregistration(image, node_id)]
 
+    def _kraft_version(self) -> int:
+        return self._replicated.kraft_version()
+
     # --- elections on request ---------------------------------------------------------------------------
 
     async def elect_leaders(self, wanted: Sequence[tuple[str, int]] | None, *, may_lose: bool) -> list[ElectionResult]:

@@ -42,6 +42,9 @@ CLUSTER_APIS: Final[Mapping[int, tuple[int, int]]] = {
     ApiKey.BROKER_REGISTRATION: (0, 4),
     ApiKey.BROKER_HEARTBEAT: (0, 1),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
+    # Of tools that are given the address of a controller; those of brokers' clients come in Envelopes.
+    ApiKey.UPDATE_FEATURES: (0, 2),
+    ApiKey.UNREGISTER_BROKER: (0, 0),
 }
 UNKNOWN_EPOCH: Final = -1
 FIRST_WITH_EPOCHS: Final = 3
@@ -79,7 +82,11 @@ class ClusterApis:
                 return await self._allocate(request)
             case ApiKey.PRODUCE:
                 return await self._produce(request)
-        return await self._open_envelope(request)
+            case ApiKey.ENVELOPE:
+                return await self._open_envelope(request)
+        answer = self._forwarded(request, header, "")
+        assert answer is not None
+        return await answer
 
     async def _register(self, request: Message) -> Message:
         try:

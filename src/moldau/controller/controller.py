@@ -16,7 +16,9 @@ from typing import TypeVar
 
 from moldau.controller.brokers import unregistration
 from moldau.controller.configs import ConfigResult, ResourceChange, decide_config_changes
+from moldau.controller.eligible_leaders import MIN_ISR
 from moldau.controller.errors import RefusedError
+from moldau.controller.feature_updates import FeatureUpdate, Updater, decide_feature_updates
 from moldau.controller.image import MetadataImage
 from moldau.controller.quorum import Committed, Quorum
 from moldau.controller.reassignment import Reassignment, ReassignmentResult, decide_reassignments
@@ -119,6 +121,20 @@ class Controller:
         if image.is_alive(node_id):
             raise RefusedError(ErrorCode.INVALID_REQUEST, f"broker {node_id} is running; stop it first")
         return [unregistration(image, node_id)]
+
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> None:
+        """Change feature levels, all of them or none; raises `RefusedError`."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], None]:
+            config = self._config()
+            updater = Updater(config.node_id, self._kraft_version(), int(config.value(MIN_ISR)))
+            return decide_feature_updates(image, updates, updater), None
+
+        await self._change(decide, validate_only)
+
+    def _kraft_version(self) -> int:
+        """The level of the quorum's own feature; a node alone has the one voter it is."""
+        return 0
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
         """Reserve a block of producer ids for one broker; ids of lost blocks are never reused."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from moldau.controller.cluster_apis import CLUSTER_APIS, ClusterApis
 from moldau.controller.errors import RefusedError
-from moldau.controller.features import SUPPORTED, FeatureRange
+from moldau.controller.features import KRAFT_VERSION, SUPPORTED, FeatureRange
 from moldau.controller.quorum_wire import reply_to_wire, request_from_wire
 from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.controller.topic_names import METADATA_TOPIC
@@ -42,7 +42,6 @@ FIRST_WITH_FENCED: Final = 2
 PLAINTEXT: Final = 0
 BROKERS, CONTROLLERS = 1, 2
 NOT_ASKED: Final = -(2**31)
-KRAFT_VERSION: Final = "kraft.version"
 SUPPORTED_BY_CONTROLLERS: Final = {**SUPPORTED, KRAFT_VERSION: FeatureRange(0, 1)}
 """A node that is a broker, too, has the one voter it is, and kraft.version 0."""
 
@@ -159,6 +158,7 @@ class ControllerApis:
             finalized_features=[
                 Message(name=name, max_version_level=level, min_version_level=level)
                 for name, level in self._finalized().items()
+                if level > 0
             ],
             zk_migration_ready=False,
         )
@@ -166,7 +166,7 @@ class ControllerApis:
     def _finalized(self) -> dict[str, int]:
         """The feature levels in effect; the quorum keeps its own."""
         level = self._quorum.kraft_version()
-        return {**self._quorum.image.features, **({KRAFT_VERSION: level} if level else {})}
+        return {**self._quorum.image.features, KRAFT_VERSION: level}
 
     def _describe_cluster(self, request: Message, version: int, local_host: str) -> Message:
         """The controllers, for tools that are given the address of one."""

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["ELIGIBLE_LEADER_REPLICAS", "INITIAL_LEVELS", "METADATA_VERSION", "SUPPORTED", "FeatureRange"]
+__all__ = [
+    "DEPENDENCIES",
+    "ELIGIBLE_LEADER_REPLICAS",
+    "INITIAL_LEVELS",
+    "KRAFT_VERSION",
+    "METADATA_VERSION",
+    "SUPPORTED",
+    "FeatureRange",
+]
 
 
 class FeatureRange(NamedTuple):
@@ -17,11 +25,13 @@ class FeatureRange(NamedTuple):
 
 
 METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+"""The quorum's own feature: 1 if its voters are kept in its log."""
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 
 SUPPORTED: Final[dict[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(7, 25),
-    "kraft.version": FeatureRange(0, 0),
+    KRAFT_VERSION: FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 2),
     "group.version": FeatureRange(0, 1),
     ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 1),
@@ -32,3 +42,6 @@ SUPPORTED: Final[dict[str, FeatureRange]] = {
 
 INITIAL_LEVELS: Final[dict[str, int]] = {METADATA_VERSION: 25}
 """The levels in an empty metadata log that was not formatted with other levels."""
+
+DEPENDENCIES: Final[dict[tuple[str, int], dict[str, int]]] = {(ELIGIBLE_LEADER_REPLICAS, 1): {METADATA_VERSION: 23}}
+"""For a feature and its level, the least levels of other features."""

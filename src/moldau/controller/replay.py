@@ -258,11 +258,8 @@ def _config(draft: _Draft, record: records.ConfigRecord) -> None:
 
 
 def _feature_level(draft: _Draft, record: records.FeatureLevelRecord) -> None:
-    features = draft.write("features")
-    if record.feature_level:
-        features[record.name] = record.feature_level
-    else:
-        features.pop(record.name, None)
+    # A level of 0 is kept, too: it tells a feature that was disabled from one that the log's writer did not know.
+    draft.write("features")[record.name] = record.feature_level
     draft.delta.features.add(record.name)
 
 

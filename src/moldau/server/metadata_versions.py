@@ -1,4 +1,4 @@
-"""Levels of metadata.version by the names of Kafka's releases, and the levels of other features at each.
+"""Levels of metadata.version by the names of Kafka's releases, levels of other features at each, and what they need.
 
 Start at `level_of` and `features_at`.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.controller.features import INITIAL_LEVELS, METADATA_VERSION, SUPPORTED
+from moldau.controller.features import DEPENDENCIES, INITIAL_LEVELS, METADATA_VERSION, SUPPORTED
 from moldau.core.errors import InvalidConfigError
 
-__all__ = ["default_level", "features_at", "level_of", "name_of"]
+__all__ = ["default_level", "dependencies_of", "features_at", "level_of", "name_of"]
 
 FIRST_LEVEL: Final = 7
 _STEPS: Final = {
@@ -68,3 +68,14 @@ def features_at(level: int) -> dict[str, int]:
         name: min(max((given for since, given in steps if level >= since), default=0), SUPPORTED[name].max)
         for name, steps in _SINCE.items()
     }
+
+
+def dependencies_of(name: str, level: int) -> list[str]:
+    """What a feature level needs of others, as Kafka's tools print it."""
+    needed = DEPENDENCIES.get((name, level), {})
+    first = f"{_shown(name, level)} {'requires:' if needed else 'has no dependencies.'}"
+    return [first, *(f"    {_shown(other, least)}" for other, least in needed.items())]
+
+
+def _shown(name: str, level: int) -> str:
+    return f"{name}={level} ({name_of(level)})" if name == METADATA_VERSION else f"{name}={level}"

@@ -42,6 +42,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
         finalized_features=[
             Message(name=name, max_version_level=level, min_version_level=level)
             for name, level in image.features.items()
+            if level > 0
         ],
         zk_migration_ready=False,
     )

@@ -1,4 +1,7 @@
-"""kafka-features: the feature levels of a cluster, and what each release's level is. Start at `main`."""
+"""kafka-features: the feature levels of a cluster, how to change them, and what each release's level is.
+
+Start at `main`.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from collections.abc import Sequence
 
 import moldau
 from moldau.cli.cluster.controllers import open_node
+from moldau.cli.cluster.feature_updates import ACTIONS, add_actions, change_levels, name_and_level, wanted_levels
 from moldau.cli.tool import ToolError, run_body, say
 from moldau.client.connection import load_properties
+from moldau.controller.features import METADATA_VERSION, SUPPORTED
 from moldau.core.errors import MoldauError
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 from moldau.protocol.negotiation import api_versions_request
-from moldau.server.metadata_versions import default_level, features_at, level_of, name_of
+from moldau.server.metadata_versions import default_level, dependencies_of, features_at, level_of, name_of
 
 __all__ = ["main"]
-
-METADATA_VERSION = "metadata.version"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,9 +38,17 @@ def _run(options: argparse.Namespace) -> None:
     if options.action == "version-mapping":
         _version_mapping(options.release_version)
         return
+    if options.action == "feature-dependencies":
+        _feature_dependencies(options.feature)
+        return
     if not (options.bootstrap_server or options.bootstrap_controller):
         raise ToolError("one of the arguments --bootstrap-server --bootstrap-controller is required")
     properties = load_properties(options.command_config) if options.command_config else {}
+    if options.action in ACTIONS:
+        levels = wanted_levels(options)
+        with open_node(options, properties) as client:
+            change_levels(client, options, levels)
+        return
     with open_node(options, properties) as client:
         answer = client.send(ApiKey.API_VERSIONS, api_versions_request())
     say("\n".join(_lines(answer)))
@@ -77,8 +88,18 @@ def _version_mapping(release: str | None) -> None:
         say(f"{name}={each}")
 
 
+def _feature_dependencies(texts: Sequence[str]) -> None:
+    for name, level in map(name_and_level, texts):
+        supported = SUPPORTED.get(name)
+        if supported is None:
+            raise ToolError(f"Unknown feature: {name}")
+        if not supported.min <= level <= supported.max:
+            raise ToolError(f"No feature:{name} with feature level {level}")
+        say("\n".join(dependencies_of(name, level)))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kafka-features", description="See the feature levels of a cluster.")
+    parser = argparse.ArgumentParser(prog="kafka-features", description="See and change a cluster's feature levels.")
     parser.add_argument("-v", "--version", action="version", version=f"{moldau.__version__} (moldau)")
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers of the cluster")
@@ -86,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--command-config", metavar="FILE", help="client properties, for example for TLS and SASL")
     actions = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
     actions.add_parser("describe", help="the levels that are supported and in effect")
+    add_actions(actions)
+    dependencies = actions.add_parser("feature-dependencies", help="the levels of others that a level needs")
+    dependencies.add_argument("--feature", action="append", default=[], required=True, metavar="FEATURE=LEVEL")
     mapping = actions.add_parser("version-mapping", help="the levels that belong to a release")
     mapping.add_argument("--release-version", metavar="RELEASE", help="the release, such as 4.0")
     return parser

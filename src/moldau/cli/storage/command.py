@@ -17,7 +17,7 @@ from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.server.config import gather
 from moldau.server.directories import FormatPlan, check_feature, format_directories
-from moldau.server.metadata_versions import default_level, features_at, level_of, name_of
+from moldau.server.metadata_versions import default_level, dependencies_of, features_at, level_of, name_of
 
 __all__ = ["main"]
 
@@ -173,8 +173,7 @@ def _version_mapping(options: argparse.Namespace) -> int:
 
 def _feature_dependencies(options: argparse.Namespace) -> int:
     for name, level in [_feature(text) for text in options.feature]:
-        shown = f"{name}={level} ({name_of(level)})" if name == METADATA_VERSION else f"{name}={level}"
-        print(f"{shown} has no dependencies.")
+        print("\n".join(dependencies_of(name, level)))
     return 0
 
 
