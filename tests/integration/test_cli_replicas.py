@@ -152,7 +152,7 @@ def test_eligible_leaders_are_turned_off_and_on_again(cluster: Cluster) -> None:
     finally:
         cluster.spawn(follower)
         cluster.wait_for_brokers(3)
-        cluster.wait_until_in_sync("ledger")
+        eventually(lambda: len(cluster.isrs("ledger")[0]) == 2, "the ISR of ledger")
 
 
 @pytest.mark.java
