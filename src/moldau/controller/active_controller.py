@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
-from moldau.controller.brokers import BrokerRegistration
+from moldau.controller.brokers import BrokerRegistration, unregistration
 from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.controller import Answer, Controller
 from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
@@ -111,7 +111,7 @@ class ActiveController(Controller):
                 await self._fence_silent(now_ms)
                 await self._balance(now_ms)
             except (MoldauError, OSError) as error:
-                log.warning("brokers could not be looked after, will retry: %s", error)
+                log.warning("checking the brokers' sessions failed, will retry: %s", error)
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
@@ -242,6 +242,11 @@ class ActiveController(Controller):
         ]
         elected = [elect(image, topic, number, may_lose=True) for topic, number in leaderless]
         return [one for one in elected if isinstance(one, PartitionChangeRecord)], None
+
+    def _unregistration(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
+        """A broker that is alive hands over what it leads first; it registers anew when it notices."""
+        handed_over = self._sessions.fence(image, node_id) if image.is_alive(node_id) else []
+        return [*handed_over, unregistration(image, node_id)]
 
     # --- elections on request ---------------------------------------------------------------------------
 
