@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
-from moldau.controller.brokers import BrokerRegistration
+from moldau.controller.brokers import BrokerRegistration, unregistration
 from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.controller import Answer, Controller
 from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
@@ -112,7 +112,7 @@ class ActiveController(Controller):
                 await self._fence_silent(now_ms)
                 await self._balance(now_ms)
             except (MoldauError, OSError) as error:
-                log.warning("brokers could not be looked after, will retry: %s", error)
+                log.warning("checking the brokers' sessions failed, will retry: %s", error)
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
@@ -262,6 +262,11 @@ class ActiveController(Controller):
             return records, codes
 
         return await self._change(decide)
+
+    def _unregistration(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
+        """A broker that is alive hands over what it leads first; it registers anew when it notices."""
+        handed_over = self._sessions.fence(image, node_id) if image.is_alive(node_id) else []
+        return [*handed_over, unregistration(image, node_id)]
 
     # --- elections on request ---------------------------------------------------------------------------
 
