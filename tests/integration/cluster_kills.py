@@ -98,7 +98,8 @@ def run(
             writer.finish()
         for writer in plain:
             report.acknowledged += writer.acknowledged_count
-            report.problems += writer.failures[:5] + broken_promises(cluster.bootstrap_servers, writer)
+            problems = broken_promises(cluster.bootstrap_servers, writer, has_one_leader=False)
+            report.problems += writer.failures[:5] + problems
         report.transactions = len(transactional.outcomes)
         report.problems += broken_transactions(cluster.bootstrap_servers, transactional)
         report.notes += [f"a transactional producer was replaced: {text}" for text in transactional.fatal_errors]

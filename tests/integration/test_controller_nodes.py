@@ -146,8 +146,7 @@ def test_what_is_committed_is_on_all_controllers_and_survives_restarts(tmp_path:
             await cluster.quorum(second).append([setting(77)])
             await cluster.start(leader)
             await cluster.agree()
-            (values,) = cluster.quorum(leader).image.configs.values()
-            assert values == {"num.io.threads": "77"}
+            assert cluster.quorum(leader).image.cluster_config["num.io.threads"] == "77"
 
     asyncio.run(scenario())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -158,3 +159,48 @@ def test_a_reassignment_to_a_broker_that_is_away_waits_and_can_be_cancelled(clus
         cluster.spawn(away)
     cluster.wait_for_brokers(3)
     assert read(cluster, "stays", 1, 100) == list(range(100))
+
+
+def test_a_throttle_slows_a_move_down_and_not_the_load(cluster: Cluster) -> None:
+    cluster.create_topic(
+        "slowly",
+        1,
+        1,
+        leader_replication_throttled_replicas="*",
+        follower_replication_throttled_replicas="*",
+    )
+    source = cluster.leaders("slowly")[0]
+    target = next(one for one in cluster.nodes if one != source)
+    fill(cluster, "slowly", 2_000_000)
+    set_rate(cluster, "leader", 400_000)
+    began = time.monotonic()
+    try:
+        assert reassign(cluster, "slowly", [target]) is ErrorCode.NONE
+        assert produce(cluster, "slowly", range(10)) == [None] * 10
+        assert replicas(cluster, "slowly") != [target], "writes go on meanwhile"
+        eventually(lambda: replicas(cluster, "slowly") == [target], "the partition has moved")
+    finally:
+        set_rate(cluster, "leader", None)
+    # The first second's worth, and the batch that uses it up, pass at once.
+    assert time.monotonic() - began > 1.5
+
+
+def fill(cluster: Cluster, topic: str, size: int) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0, "batch.size": 20_000})
+    for number in range(size // 10_000):
+        producer.produce(topic, number.to_bytes(4, "big") * 2_500)
+    assert producer.flush(60) == 0
+
+
+def set_rate(cluster: Cluster, side: str, rate: int | None) -> None:
+    with WireClient("127.0.0.1", cluster.ports[1]) as client:
+        config = Message(
+            name=f"{side}.replication.throttled.rate",
+            config_operation=0 if rate is not None else 1,
+            value=None if rate is None else str(rate),
+        )
+        answer = client.send(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            Message(resources=[Message(resource_type=4, resource_name="", configs=[config])], validate_only=False),
+        )
+        assert [one.error_code for one in answer.responses] == [ErrorCode.NONE]

@@ -25,7 +25,7 @@ class ZooKeeper(InThread):
 
     def __init__(self, *, session_timeout_ms: int = 9000) -> None:
         super().__init__()
-        self._folder = tempfile.mkdtemp(prefix="moldau-zookeeper-")
+        self.folder = tempfile.mkdtemp(prefix="moldau-zookeeper-")
         self._session_timeout_ms = session_timeout_ms
         self.port = free_port()
         self.failures: list[BaseException] = []
@@ -49,12 +49,12 @@ class ZooKeeper(InThread):
         assert self.failures == []
 
     def forget(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         file = ZooKeeperFile.of(
             {
-                "dataDir": self._folder,
+                "dataDir": self.folder,
                 "clientPort": str(self.port),
                 "clientPortAddress": "127.0.0.1",
                 "broker.session.timeout.ms": str(self._session_timeout_ms),

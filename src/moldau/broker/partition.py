@@ -17,7 +17,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from moldau.broker.data.batch_rules import BatchRules
 from moldau.broker.data.schema_rules import SchemaRules
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["NotLeaderError", "Partition", "PartitionEvents", "Topic", "when_all_committed", "when_all_flushed"]
 
 log = logging.getLogger(__name__)
+
+
+NEVER: Final = float("inf")
 
 
 class NotLeaderError(MoldauError):
@@ -138,17 +141,15 @@ Committed: TypeAlias = "Callable[[ErrorCode], None]"
 class _CommitWait:
     """A callback that waits for the high watermark to reach `end_offset`."""
 
-    __slots__ = ("end_offset", "is_patient", "then", "timer")
+    __slots__ = ("deadline", "end_offset", "is_patient", "then")
 
-    def __init__(self, end_offset: int, then: Committed, *, is_patient: bool) -> None:
+    def __init__(self, end_offset: int, deadline: float, then: Committed, *, is_patient: bool) -> None:
         self.end_offset = end_offset
+        self.deadline = deadline
         self.is_patient = is_patient
         self.then = then
-        self.timer: Timer | None = None
 
     def end(self, code: ErrorCode) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
         try:
             self.then(code)
         except Exception:
@@ -161,12 +162,15 @@ class Partition:
 
     __slots__ = (
         "_commit_waits",
+        "_looks_at",
+        "_timer",
         "events",
         "index",
         "is_alone",
         "is_committed_at_once",
         "is_leader",
         "is_plain",
+        "is_plain_shared",
         "isr",
         "leader_epoch",
         "leader_id",
@@ -194,6 +198,8 @@ class Partition:
         """Whether this is the only replica, so that a record is committed once it is here."""
         self.is_plain = False
         """Whether an append needs only a header check: no special topic, no replica to wait for."""
+        self.is_plain_shared = False
+        """The same, but other replicas have to be waited for."""
         self.is_committed_at_once = False
         """Whether records are committed as soon as they are published: no replica and no sync to wait for."""
         self.leading: Leading | None = None
@@ -203,6 +209,9 @@ class Partition:
         self.waiting: set[Waiter] = set()
         """Fetches, and sessions of readers, that wait for news of this partition."""
         self._commit_waits: list[_CommitWait] = []
+        self._looks_at = NEVER
+        """When overdue waits are looked for."""
+        self._timer: Timer = _NoTimer()
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic_partition} led by {self.leader_id} in epoch {self.leader_epoch}>"
@@ -287,7 +296,9 @@ class Partition:
         """Recompute what an append needs, after a change of leader, replicas or configuration."""
         topic = self.topic
         needs_no_replica = self.is_alone = self.is_leader and len(self.replicas) == 1
-        self.is_plain = needs_no_replica and not topic.is_internal and topic.rules.is_header_enough
+        is_plain = self.is_leader and not topic.is_internal and topic.rules.is_header_enough
+        self.is_plain = is_plain and needs_no_replica
+        self.is_plain_shared = is_plain and not needs_no_replica
         self.is_committed_at_once = needs_no_replica and not topic.rules.may_flush
 
     @property
@@ -356,20 +367,40 @@ class Partition:
         disk. `deadline`, a loop time, ends the wait for other replicas with REQUEST_TIMED_OUT; the wait for a sync has
         no limit, as in Apache Kafka. A wait that `is_patient` outlasts a lack of replicas.
         """
-        when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]), is_patient=is_patient)
+        if self.topic.rules.may_flush:
+            when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]), is_patient=is_patient)
+        else:
+            self._when_replicated(end_offset, deadline, then, is_patient=is_patient)
 
     def _when_replicated(self, end_offset: int, deadline: float | None, then: Committed, *, is_patient: bool) -> None:
         code = self._commit_code(end_offset, is_patient=is_patient)
         if code is not None:
             then(code)
             return
-        wait = _CommitWait(end_offset, then, is_patient=is_patient)
-        self._commit_waits.append(wait)
-        if deadline is not None:
-            wait.timer = self.events.call_at(deadline, lambda: self._time_out(wait))
+        self._commit_waits.append(
+            _CommitWait(end_offset, NEVER if deadline is None else deadline, then, is_patient=is_patient)
+        )
+        if deadline is not None and deadline < self._looks_at:
+            self._look_at(deadline)
+
+    def _look_at(self, deadline: float) -> None:
+        """Have overdue waits ended then: one timer for all, because nearly every wait ends long before."""
+        self._looks_at = deadline
+        self._timer.cancel()
+        self._timer = self.events.call_at(deadline, self._time_out)
 
     def _end_commit_waits(self) -> None:
-        waits, self._commit_waits = self._commit_waits, []
+        """End the waits that are over."""
+        waits = self._commit_waits
+        if self.is_leader and self.has_enough_replicas:
+            high_watermark = self.log.high_watermark
+            ended = [wait for wait in waits if wait.end_offset <= high_watermark]
+            if ended:
+                self._commit_waits = [wait for wait in waits if wait.end_offset > high_watermark]
+                for wait in ended:
+                    wait.end(ErrorCode.NONE)
+            return
+        self._commit_waits = []
         for wait in waits:
             code = self._commit_code(wait.end_offset, is_patient=wait.is_patient)
             if code is None:
@@ -377,9 +408,14 @@ class Partition:
             else:
                 wait.end(code)
 
-    def _time_out(self, wait: _CommitWait) -> None:
-        if wait in self._commit_waits:
-            self._commit_waits.remove(wait)
+    def _time_out(self) -> None:
+        now, self._looks_at = self._looks_at, NEVER
+        overdue = [wait for wait in self._commit_waits if wait.deadline <= now]
+        self._commit_waits = [wait for wait in self._commit_waits if wait.deadline > now]
+        next_deadline = min((wait.deadline for wait in self._commit_waits), default=NEVER)
+        if next_deadline < NEVER:
+            self._look_at(next_deadline)
+        for wait in overdue:
             wait.end(ErrorCode.REQUEST_TIMED_OUT)
 
     def _commit_code(self, end_offset: int, *, is_patient: bool) -> ErrorCode | None:

@@ -152,7 +152,7 @@ class Admin:
             futures = self.client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
             return self.wait_for_all(futures, about=lambda name: f"Topic '{name}'")
 
-        found = self._repeated(ask)
+        found = self._ask_repeatedly(ask)
         return [_topic(found[name]) for name in names]
 
     def create_topic(
@@ -217,7 +217,7 @@ class Admin:
                 futures.update(self._call(self.client.describe_configs, group, timeout_s))
             return self.wait_for_all(futures)
 
-        found = self._repeated(ask)
+        found = self._ask_repeatedly(ask)
         return {resource.name: [_config_entry(entry) for entry in found[resource].values()] for resource in resources}
 
     def alter_configs(
@@ -284,7 +284,9 @@ class Admin:
     # Cluster
 
     def describe_cluster(self) -> ClusterDescription:
-        found = self._repeated(lambda timeout_s: self.wait_for(self.client.describe_cluster(request_timeout=timeout_s)))
+        found = self._ask_repeatedly(
+            lambda timeout_s: self.wait_for(self.client.describe_cluster(request_timeout=timeout_s))
+        )
         nodes = tuple(sorted((_node(node) for node in found.nodes), key=lambda node: node.id))
         controller_id = found.controller.id if found.controller is not None else None
         return ClusterDescription(found.cluster_id or "", controller_id, nodes)
@@ -339,7 +341,7 @@ class Admin:
         if self._is_over():
             raise GivenUpError("the program ended before a broker answered")
 
-    def _repeated(self, ask: Callable[[float], Answer]) -> Answer:
+    def _ask_repeatedly(self, ask: Callable[[float], Answer]) -> Answer:
         """Ask until a broker answers: librdkafka gives a request up when its one broker is lost, or waits for that
         broker until the request's time is up. Only for questions, which change nothing."""
         deadline, attempt_s = time.monotonic() + self.timeout_s, FIRST_ATTEMPT_S

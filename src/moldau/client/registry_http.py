@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from moldau.client.errors import ClientError, UnreachableError
-from moldau.client.properties.keystores import trusted_certificates_pem
+from moldau.security.keystores import trusted_certificates_pem
 
 __all__ = ["MEDIA_TYPE", "RegistryHttp", "RegistryRefusalError", "RegistryServers", "read_answer"]
 

@@ -14,11 +14,12 @@ from random import Random
 from typing import NamedTuple
 
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
-from moldau.controller.brokers import BrokerRegistration
+from moldau.controller.brokers import BrokerRegistration, unregistration
+from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.controller import Answer, Controller
 from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
 from moldau.controller.errors import RefusedError
-from moldau.controller.image import MetadataImage, PartitionImage, TopicImage
+from moldau.controller.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from moldau.controller.partition_changes import RECOVERING
 from moldau.controller.replay import apply_partition_change
 from moldau.controller.replicated_quorum import ReplicatedQuorum
@@ -34,6 +35,7 @@ __all__ = ["ActiveController", "ElectionResult", "IsrAnswer", "NotControllerErro
 log = logging.getLogger(__name__)
 
 LONGEST_TICK_S = 0.5
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 class NotControllerError(MoldauError):
@@ -109,7 +111,7 @@ class ActiveController(Controller):
                 await self._fence_silent(now_ms)
                 await self._balance(now_ms)
             except (MoldauError, OSError) as error:
-                log.warning("brokers could not be looked after, will retry: %s", error)
+                log.warning("checking the brokers' sessions failed, will retry: %s", error)
 
     def _begin_term(self, now_ms: int) -> None:
         self._claimed_epoch = self._replicated.epoch
@@ -213,6 +215,38 @@ class ActiveController(Controller):
             return records, answers
 
         return await self._change(decide)
+
+    async def alter_configs(
+        self, changes: Callable[[MetadataImage], Sequence[ResourceChange]], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        """As for a node alone; where data may be lost from now on, partitions without a leader get one at once."""
+        names: set[str] = set()
+
+        def noted(image: MetadataImage) -> Sequence[ResourceChange]:
+            wanted = changes(image)
+            names.update(op.name for change in wanted for op in change.ops)
+            return wanted
+
+        results = await super().alter_configs(noted, validate_only=validate_only)
+        if UNCLEAN_ELECTION in names and not validate_only:
+            await self._change(self._led_uncleanly)
+        return results
+
+    def _led_uncleanly(self, image: MetadataImage) -> tuple[list[MetadataRecord], None]:
+        leaderless = [
+            (topic, number)
+            for topic in image.topics.values()
+            if self._may_lose_data(image, topic.name)
+            for number, partition in topic.partitions.items()
+            if partition.leader == NO_LEADER
+        ]
+        elected = [elect(image, topic, number, may_lose=True) for topic, number in leaderless]
+        return [one for one in elected if isinstance(one, PartitionChangeRecord)], None
+
+    def _unregistration(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
+        """A broker that is alive hands over what it leads first; it registers anew when it notices."""
+        handed_over = self._sessions.fence(image, node_id) if image.is_alive(node_id) else []
+        return [*handed_over, unregistration(image, node_id)]
 
     # --- elections on request ---------------------------------------------------------------------------
 

@@ -176,7 +176,7 @@ class ClusterApis:
             header = decode_request_header(data)
             inner = decode_request(header.api_key, header.api_version, data[header.body_position :])
         except (MalformedRequestError, ValueError) as error:
-            log.warning("an envelope with a request that cannot be read: %s", error)
+            log.warning("refused an Envelope whose request cannot be decoded: %s", error)
             return Message(response_data=None, error_code=ErrorCode.INVALID_REQUEST)
         if not self._controller.quorum_is_active:
             return Message(response_data=None, error_code=ErrorCode.NOT_CONTROLLER)

@@ -269,7 +269,7 @@ class ReplicatedQuorum:
         try:
             while self._effects and not self._is_closed:
                 await self._act(self._effects.popleft())
-        except FatalDiskError as error:
+        except (FatalDiskError, QuorumBrokenError) as error:
             self._on_fatal(error)
         except Exception as error:
             log.exception("the quorum cannot go on")
@@ -356,7 +356,14 @@ class ReplicatedQuorum:
 
     async def _apply(self, high_watermark: int) -> None:
         """Give committed records to the image, then tell who waits for them."""
-        self.image = await self._loop.run_in_executor(None, self.log.replayed, self.image, high_watermark)
+        try:
+            self.image = await self._loop.run_in_executor(None, self.log.replayed, self.image, high_watermark)
+        except (KeyError, AttributeError) as error:
+            raise QuorumBrokenError(
+                f"the metadata up to offset {high_watermark} does not fit what is before it in {self.log.directory}: "
+                "the controllers were begun anew with the same cluster id. Nothing else is changed; restore the "
+                f"controllers' folders, or move that folder away ({error!r})"
+            ) from error
         self.log.partition.high_watermark = high_watermark
         self.on_image()
         while self._appends and self._appends[0][0] < high_watermark:

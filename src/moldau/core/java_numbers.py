@@ -123,14 +123,14 @@ def _generated_digits(mantissa: int, exponent: int, power: int) -> tuple[str, in
         rest, gap = rest * 10, gap * 10
         is_low, is_high = rest < gap, rest + gap > ten_units
         digits.append(digit)
-    return _rounded(digits, power, is_high and (not is_low or _rounds_up(2 * rest - ten_units, digits[-1])))
+    return _round_digits(digits, power, is_high and (not is_low or _rounds_up(2 * rest - ten_units, digits[-1])))
 
 
 def _rounds_up(above_half: int, last_digit: int) -> bool:
     return above_half > 0 or (above_half == 0 and last_digit % 2 == 1)
 
 
-def _rounded(digits: list[int], power: int, rounds_up: bool) -> tuple[str, int]:
+def _round_digits(digits: list[int], power: int, rounds_up: bool) -> tuple[str, int]:
     text = "".join(map(str, digits))
     if rounds_up:
         raised = str(int(text) + 1)

@@ -17,8 +17,8 @@ def java_hash_order(keys: Iterable[str]) -> list[str]:
     buckets = 16
     while len(inserted) > buckets * LOAD_FACTOR:
         buckets *= 2
-    return sorted(inserted, key=lambda key: _spread(java_hash(key)) & (buckets - 1))
+    return sorted(inserted, key=lambda key: _spread_hash(java_hash(key)) & (buckets - 1))
 
 
-def _spread(value: int) -> int:
+def _spread_hash(value: int) -> int:
     return value ^ (value >> 16)

@@ -47,7 +47,7 @@ def check_columns(row_format: RowFormat, columns: Columns) -> None:
     except FormatError as error:
         raise FormatError(
             f"{row_format.part.capitalize()} format does not support schema.\nformat: {row_format.format.name}\n"
-            f"schema: {_described(row_format, columns)}\nreason: {error}"
+            f"schema: {_description(row_format, columns)}\nreason: {error}"
         ) from None
 
 
@@ -62,7 +62,7 @@ def check_key_types(columns: Sequence[Column]) -> None:
             )
 
 
-def _described(row_format: RowFormat, columns: Columns) -> str:
+def _description(row_format: RowFormat, columns: Columns) -> str:
     names = ", ".join(sorted(feature.value for feature in row_format.features(columns)))
     return f"Persistence{{columns={_column_list(row_format, columns)}, features=[{names}]}}"
 

@@ -107,7 +107,7 @@ def delimited_writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[A
     def write(row: Any) -> bytes:
         try:
             texts = [
-                "" if value is None else _quoted(render(value), delimiter, is_first=index == 0)
+                "" if value is None else _quote(render(value), delimiter, is_first=index == 0)
                 for index, (render, value) in enumerate(zip(renderers, row, strict=True))
             ]
             return delimiter.join(texts).encode()
@@ -117,7 +117,7 @@ def delimited_writer(columns: tuple[Column, ...], delimiter: str) -> Callable[[A
     return write
 
 
-def _quoted(text: str, delimiter: str, *, is_first: bool) -> str:
+def _quote(text: str, delimiter: str, *, is_first: bool) -> str:
     """The text in quotes where Commons CSV puts them: a record that begins with anything but a letter or digit, too."""
     if not text:
         # An empty record would be taken for an empty line.

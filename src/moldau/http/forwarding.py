@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
@@ -35,14 +36,17 @@ class Forwarding:
         read_timeout_ms: int,
         headers: Iterable[str] = (),
         answer_headers: Iterable[str] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """`hop_header` marks forwarded requests. `headers`, such as `Authorization`, are forwarded in addition to those
-        that describe the body; `answer_headers` are returned in addition to the content type."""
+        that describe the body; `answer_headers` are returned in addition to the content type. `tls` is for leaders with
+        https: whom to trust."""
         self._hop_header = hop_header.lower()
         self._connect_timeout_s = connect_timeout_ms / 1000
         self._read_timeout_s = read_timeout_ms / 1000
         self._headers = (*_ALWAYS, *(name.lower() for name in headers))
         self._answer_headers = tuple(answer_headers)
+        self._tls = tls
 
     async def __call__(self, call: Call, url: str) -> Answer:
         """The leader's answer; raises `ForwardingFailedError`."""
@@ -59,7 +63,13 @@ class Forwarding:
 
     def _send(self, method: str, url: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         address = urlsplit(url)
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=self._connect_timeout_s)
+        host, port, timeout_s = address.hostname or "", address.port, self._connect_timeout_s
+        if address.scheme == "https":
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=timeout_s, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
         try:
             connection.connect()
             connection.sock.settimeout(self._read_timeout_s)

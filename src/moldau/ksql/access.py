@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from moldau.client.properties.keystores import private_key_pem, trusted_certificates_pem
 from moldau.core.errors import InvalidConfigError
 from moldau.http.auth import (
     Authenticate,
@@ -24,7 +23,7 @@ from moldau.http.auth import (
     Principal,
     UnauthenticatedError,
 )
-from moldau.http.tls import TlsFiles, server_context, server_context_of_pem
+from moldau.http.tls import listener_context, peer_context
 from moldau.ksql.settings import KsqlSettings
 
 __all__ = ["PeerAccess", "authenticator", "server_tls"]
@@ -88,16 +87,7 @@ def _users(settings: KsqlSettings) -> dict[str, _User]:
 
 def server_tls(settings: KsqlSettings) -> ssl.SSLContext | None:
     """The certificate of an https listener; None for http. Raises `InvalidConfigError`."""
-    if not settings.listener.is_tls:
-        return None
-    location = settings.given.get("ssl.keystore.location")
-    if location is None:
-        raise InvalidConfigError("an https listener needs ssl.keystore.location: a JKS file, or PEM with key and chain")
-    password = settings.given.get("ssl.keystore.password", "")
-    pem = private_key_pem(location, password, settings.given.get("ssl.key.password", password))
-    if pem is not None:
-        return server_context_of_pem(pem.certificate_chain, pem.key)
-    return server_context(TlsFiles(Path(location), key_password=settings.given.get("ssl.key.password") or None))
+    return listener_context(settings.listener, settings.given)
 
 
 class PeerAccess:
@@ -109,15 +99,12 @@ class PeerAccess:
             name, user = next(iter(_users(settings).items()))
             login = base64.b64encode(f"{name}:{user.password}".encode()).decode()
             self.headers["Authorization"] = f"Basic {login}"
-        location = settings.given.get("ssl.truststore.location")
-        password = settings.given.get("ssl.truststore.password", "")
-        self._trusted = trusted_certificates_pem(location, password) if location else None
+        self._tls = peer_context(settings.given) if settings.listener.is_tls else None
 
     def connect(self, url: str, timeout_s: float) -> http.client.HTTPConnection:
         """A connection to a server, not opened yet."""
         address = urlsplit(url)
         host = address.hostname or ""
         if address.scheme == "https":
-            context = ssl.create_default_context(cadata=self._trusted)
-            return http.client.HTTPSConnection(host, address.port, timeout=timeout_s, context=context)
+            return http.client.HTTPSConnection(host, address.port, timeout=timeout_s, context=self._tls)
         return http.client.HTTPConnection(host, address.port, timeout=timeout_s)

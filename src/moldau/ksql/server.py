@@ -127,7 +127,7 @@ class KsqlServer:
         self.copies.start()
         self.sharing.start()
         self.peers.start()
-        _logger.info("%d sources and %d queries are known", len(self.state.catalogue.sources), len(self.state.queries))
+        _logger.info("loaded %d sources and %d queries", len(self.state.catalogue.sources), len(self.state.queries))
 
     async def _declare(self) -> None:
         """Run the statements that are the server's own: those of its file, and that of the processing log."""

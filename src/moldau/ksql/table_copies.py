@@ -187,7 +187,7 @@ class TableCopies:
                 try:
                     self._follow(database)
                 except Exception:
-                    _logger.exception("the copies of tables stand still, and are tried again")
+                    _logger.exception("copying tables failed, will retry")
                     self._is_stopping.wait(RETRY_S)
         finally:
             database.close()

@@ -114,7 +114,7 @@ class BrokerClient:
         deadline = asyncio.get_running_loop().time() + timeout_s
         await self._wait_for_turn(deadline, timeout_s)
         try:
-            connection = await self._connected(deadline, timeout_s)
+            connection = await self._get_connection(deadline, timeout_s)
             version = connection.offered.version_for(api_key)
             frame = await connection.ask(api_key, version, encode(version), deadline, timeout_s)
             try:
@@ -145,7 +145,7 @@ class BrokerClient:
 
     # The connection
 
-    async def _connected(self, deadline: float, timeout_s: float) -> _Connection:
+    async def _get_connection(self, deadline: float, timeout_s: float) -> _Connection:
         """The connection, opened if there is none; concurrent callers share one attempt."""
         if self._is_closed:
             raise ConnectionAbortedError(f"the client of {self.address} is closed")
@@ -153,7 +153,7 @@ class BrokerClient:
             return self._connection
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open())
-            self._opening.add_done_callback(self._opened)
+            self._opening.add_done_callback(self._on_opened)
         opening = self._opening
         try:
             async with asyncio.timeout_at(deadline) as waiting:
@@ -171,7 +171,7 @@ class BrokerClient:
                 raise ConnectionAbortedError(f"the client of {self.address} was closed") from None
             raise
 
-    def _opened(self, opening: asyncio.Task[_Connection]) -> None:
+    def _on_opened(self, opening: asyncio.Task[_Connection]) -> None:
         self._opening = None
         if opening.cancelled():
             return

@@ -150,10 +150,10 @@ class Server:
         if self._shed_tick != self.tick:
             self._shed_tick = self.tick
             idle = [c for c in self.connections if not c.is_waiting and self.tick - c.active_tick >= SHED_IDLE_TICKS]
-            self._shed(idle_longest(idle, 1 + most // 16))
+            self._shed_connections(idle_longest(idle, 1 + most // 16))
         return len(self.connections) < most
 
-    def _shed(self, connections: list[Connection]) -> None:
+    def _shed_connections(self, connections: list[Connection]) -> None:
         for connection in connections:
             self.shed_connections += 1
             connection.close("its file descriptor is needed", level=logging.DEBUG)
@@ -265,7 +265,7 @@ class Server:
         excess = len(self.connections) - self._descriptors()
         if excess > 0:
             self._note_shortage()
-            self._shed(idle_longest(self.connections, excess))
+            self._shed_connections(idle_longest(self.connections, excess))
         elif excess == 0:
             self._shortage.note_full(self.tick)
         line = self._shortage.end_if_calm(self.tick)

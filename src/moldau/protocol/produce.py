@@ -34,12 +34,14 @@ from moldau.protocol.hot_fields import (
 )
 
 __all__ = [
+    "OneBatch",
     "OnePartitionReply",
     "ProducedPartition",
     "RecordError",
     "decode_one_batch",
     "decode_produce_request",
     "encode_produce_response",
+    "timeout_of",
 ]
 
 FIRST_FLEXIBLE: Final = 9
@@ -115,6 +117,12 @@ def decode_one_batch(view: memoryview, position: int, end: int, version: int) ->
     if not size or first + size + 2 != end or view[end - 3 : end].tobytes() != b"\0\0\0":
         return None
     return acks, bytes(view[start:stop]), index, first, end - 3
+
+
+def timeout_of(view: memoryview, position: int, version: int) -> int:
+    """The timeout in milliseconds of a request that `decode_one_batch` could decode."""
+    timeout_ms: int = _int32(view, position + (4 if version < FIRST_FLEXIBLE else 3))[0]
+    return timeout_ms
 
 
 def _decode_classic(view: memoryview, position: int, end: int) -> tuple[ProduceRequest, int]:

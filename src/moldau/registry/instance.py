@@ -11,10 +11,10 @@ from moldau.client.admin import Admin
 from moldau.client.connection import normalize_servers
 from moldau.client.coordination.membership import Election
 from moldau.client.coordination.state_topic import StateTopic
-from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
 from moldau.http.forwarding import Forwarding
 from moldau.http.serving import HttpServer
+from moldau.http.tls import listener_context, peer_context
 from moldau.registry.app import build_app
 from moldau.registry.errors import RegistryError
 from moldau.registry.leadership import ElectedLeadership, InstanceIdentity, RegistryProtocol
@@ -47,19 +47,12 @@ class RegistryInstance:
     @property
     def url(self) -> str:
         """The URL of this instance, as seen from the same machine."""
-        host = self.settings.listener.host
-        local = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
-        return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
+        return self.settings.listener.url(self.port)
 
     @property
     def reach(self) -> str:
         """Description for the log of which machines can connect."""
-        host = self.settings.listener.host
-        if host in ("", "0.0.0.0", "::"):
-            return "listens on every interface"
-        if is_loopback(host):
-            return "this machine only; --host 0.0.0.0 or listeners opens it to others"
-        return f"listens on {host}"
+        return self.settings.listener.reach("--host 0.0.0.0 or listeners")
 
     @property
     def port(self) -> int:
@@ -72,7 +65,9 @@ class RegistryInstance:
     async def start(self) -> None:
         """Start, and return once all schemas are loaded and requests are served; raises `StartupError`."""
         settings = self.settings
-        self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
+        listener = settings.listener
+        tls = listener_context(listener, settings.tls)
+        self._server = HttpServer(host=listener.host, port=listener.port, drain_s=DRAIN_S, tls=tls)
         self._server.bind()
         self._store = store = self._new_store()
         try:
@@ -118,7 +113,7 @@ class RegistryInstance:
 
     def _new_election(self, port: int, store: TopicStore) -> Election:
         settings = self.settings
-        identity = InstanceIdentity(settings.host_name, port, settings["leader.eligibility"])
+        identity = InstanceIdentity(settings.host_name, port, settings["leader.eligibility"], settings.listener.scheme)
         return Election(
             self._open_group_admin,
             settings["schema.registry.group.id"],
@@ -144,4 +139,5 @@ class RegistryInstance:
             read_timeout_ms=settings["leader.read.timeout.ms"],
             headers=settings["inter.instance.headers.whitelist"],
             answer_headers=[OFFSET_HEADER],
+            tls=peer_context(settings.tls) if settings.listener.is_tls else None,
         )

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
 
 from moldau.core.config.key import ConfigKey, ConfigType, at_least, keys_by_name, one_of
 from moldau.core.errors import InvalidConfigError
+from moldau.http.tls import Listener, is_tls_key
 from moldau.registry.scopes import LEVELS
 
-__all__ = ["REGISTRY_KEYS", "Dialect", "HttpListener", "RegistrySettings"]
+__all__ = ["REGISTRY_KEYS", "Dialect", "RegistrySettings"]
 
 BOOLEAN, STRING, INT, LIST = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LIST
 DEFAULT_PORT = 8081
@@ -28,7 +28,12 @@ class Dialect(StrEnum):
 
 REGISTRY_KEYS = keys_by_name(
     [
-        ConfigKey("listeners", LIST, ["http://0.0.0.0:8081"], "Where requests are taken: http://host:port."),
+        ConfigKey(
+            "listeners",
+            LIST,
+            ["http://0.0.0.0:8081"],
+            "Where requests are taken: http://host:port or https://host:port.",
+        ),
         ConfigKey("host.name", STRING, None, "The name by which other registries reach this one."),
         ConfigKey("kafkastore.bootstrap.servers", STRING, "localhost:9092", "The brokers that hold the schemas."),
         ConfigKey("kafkastore.topic", STRING, "_schemas", "The compacted topic that holds them."),
@@ -54,7 +59,7 @@ REGISTRY_KEYS = keys_by_name(
         ConfigKey("leader.eligibility", BOOLEAN, True, "Whether this instance may become the leader."),
         ConfigKey("leader.connect.timeout.ms", INT, 10_000, "How long connecting to the leader may take.", at_least(1)),
         ConfigKey("leader.read.timeout.ms", INT, 10_000, "How long the leader may take to answer.", at_least(1)),
-        ConfigKey("inter.instance.protocol", STRING, "http", "How registries talk to each other.", one_of("http")),
+        ConfigKey("inter.instance.protocol", STRING, "http", "Kept: the listener says it.", one_of("http", "https")),
         ConfigKey("inter.instance.headers.whitelist", LIST, [], "Headers that are handed on to the leader."),
         ConfigKey("schema.compatibility.level", STRING, "backward", "The level where none is configured."),
         ConfigKey("mode.mutability", BOOLEAN, True, "Whether modes may be changed."),
@@ -82,18 +87,14 @@ _CLIENT_PREFIXES = ("ssl.", "sasl.", "security.")
 
 
 @dataclass(frozen=True, slots=True)
-class HttpListener:
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class RegistrySettings:
     """Validated settings; `values` has the value of every key by name."""
 
     values: Mapping[str, Any]
     client_properties: Mapping[str, str] = field(default_factory=dict)
     """Properties of the registry's own producer and consumer, by their Java names."""
+    tls: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The `ssl.*` settings of an https listener."""
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -106,9 +107,10 @@ class RegistrySettings:
             for name, text in given.items()
             if name.removeprefix(_STORE_PREFIX).startswith(_CLIENT_PREFIXES) and name.startswith(_STORE_PREFIX)
         }
-        known = REGISTRY_KEYS.keys() | {f"{_STORE_PREFIX}{name}" for name in client}
+        tls = {name: text for name, text in given.items() if is_tls_key(name)}
+        known = REGISTRY_KEYS.keys() | {f"{_STORE_PREFIX}{name}" for name in client} | tls.keys()
         warnings = tuple(f"{name} is not a known setting" for name in given if name not in known)
-        settings = cls(values, client, warnings)
+        settings = cls(values, client, tls, warnings)
         settings._check()
         return settings
 
@@ -116,13 +118,8 @@ class RegistrySettings:
         return self.values[name]
 
     @property
-    def listener(self) -> HttpListener:
-        """The first plain HTTP listener."""
-        for text in self["listeners"]:
-            parts = urlsplit(text if "://" in text else f"http://{text}")
-            if parts.scheme == "http":
-                return HttpListener(parts.hostname or "", _port(text, parts.netloc))
-        raise InvalidConfigError(f"listeners={','.join(self['listeners'])}: one of the form http://host:port is needed")
+    def listener(self) -> Listener:
+        return Listener.choose(self["listeners"], default_port=DEFAULT_PORT)
 
     @property
     def host_name(self) -> str:
@@ -156,12 +153,3 @@ class RegistrySettings:
                 f"kafkagroup.heartbeat.interval.ms={heartbeat} must be below kafkagroup.session.timeout.ms={session}"
             )
         _ = self.listener
-
-
-def _port(text: str, address: str) -> int:
-    _, colon, port = address.rpartition(":")
-    if not colon or address.endswith("]"):
-        return DEFAULT_PORT
-    if not port.isdigit() or int(port) > 65535:
-        raise InvalidConfigError(f"listeners={text}: the port must be a number up to 65535")
-    return int(port)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 
-from moldau.core.addresses import is_loopback
 from moldau.http.serving import HttpServer
+from moldau.http.tls import listener_context
 from moldau.rest.app import build_app
 from moldau.rest.proxy import Proxy
 from moldau.rest.settings import RestSettings
@@ -24,7 +24,9 @@ class RestInstance:
     def __init__(self, settings: RestSettings) -> None:
         self.settings = settings
         self.proxy: Proxy | None = None
-        self._http = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
+        listener = settings.listener
+        tls = listener_context(listener, settings.given)
+        self._http = HttpServer(host=listener.host, port=listener.port, drain_s=DRAIN_S, tls=tls)
 
     @property
     def port(self) -> int:
@@ -34,9 +36,7 @@ class RestInstance:
     @property
     def url(self) -> str:
         """The URL of this proxy, as seen from the same machine."""
-        host = self.settings.listener.host
-        local = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
-        return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
+        return self.settings.listener.url(self.port)
 
     async def start(self) -> None:
         """Start, and return once requests are answered; raises `StartupError`. Does not wait for brokers."""
@@ -44,9 +44,7 @@ class RestInstance:
         self.proxy = Proxy(self.settings)
         self.proxy.start()
         await self._http.start(build_app(self.proxy))
-        reach = "this machine only; --host 0.0.0.0 or listeners opens it to others"
-        if not is_loopback(self.settings.listener.host):
-            reach = f"listens on {self.settings.listener.host or 'every interface'}"
+        reach = self.settings.listener.reach("--host 0.0.0.0 or listeners")
         _logger.info("REST proxy started: %s (%s)", self.url, reach)
 
     async def stop(self) -> None:

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 from moldau.core.config.key import ConfigKey, ConfigType, at_least, between, keys_by_name
 from moldau.core.errors import InvalidConfigError
+from moldau.http.tls import Listener, is_tls_key
 
-__all__ = ["DEFAULT_PORT", "REST_KEYS", "Listener", "RestSettings"]
+__all__ = ["DEFAULT_PORT", "REST_KEYS", "RestSettings"]
 
 BOOLEAN, STRING, INT, LONG, LIST = (
     ConfigType.BOOLEAN,
@@ -28,7 +29,12 @@ MIB: Final = 1024 * 1024
 
 REST_KEYS = keys_by_name(
     [
-        ConfigKey("listeners", LIST, [f"http://0.0.0.0:{DEFAULT_PORT}"], "Where requests are taken: http://host:port."),
+        ConfigKey(
+            "listeners",
+            LIST,
+            [f"http://0.0.0.0:{DEFAULT_PORT}"],
+            "Where requests are taken: http://host:port or https://host:port.",
+        ),
         ConfigKey("port", INT, DEFAULT_PORT, "The port of old files, used where listeners is not set.", at_least(0)),
         ConfigKey("bootstrap.servers", STRING, "localhost:9092", "The brokers that hold the topics."),
         ConfigKey("zookeeper.connect", STRING, None, "Read from old files; brokers are found by bootstrap.servers."),
@@ -68,14 +74,6 @@ _SECURITY = re.compile(r"^(ssl|sasl|security)\.")
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Where the proxy listens."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class RestSettings:
     """Validated settings; `values` has the value of every key by name."""
 
@@ -101,12 +99,7 @@ class RestSettings:
 
     @property
     def listener(self) -> Listener:
-        """The first plain HTTP listener."""
-        for text in self["listeners"]:
-            parts = urlsplit(text)
-            if parts.scheme == "http":
-                return Listener(parts.hostname or "", _port(text))
-        raise InvalidConfigError(f"listeners={','.join(self['listeners'])}: one of the form http://host:port is needed")
+        return Listener.choose(self["listeners"], default_port=DEFAULT_PORT)
 
     @property
     def advertised(self) -> str | None:
@@ -119,9 +112,17 @@ class RestSettings:
         return None
 
     def client_properties(self, kind: str) -> dict[str, str]:
-        """Settings of a kind of client: `client.*` and security settings, then those of the kind itself."""
+        """Settings of a kind of client: `client.*` and security settings, then those of the kind itself.
+
+        With an https listener `ssl.*` is about the listener, as at Confluent's proxy, and `client.ssl.*` about clients.
+        """
         found = {name.removeprefix("client."): text for name, text in self.given.items() if name.startswith("client.")}
-        found |= {name: text for name, text in self.given.items() if _SECURITY.match(name)}
+        is_https = self.listener.is_tls
+        found |= {
+            name: text
+            for name, text in self.given.items()
+            if _SECURITY.match(name) and not (is_https and is_tls_key(name))
+        }
         own = f"{kind}."
         found |= {
             name.removeprefix(own): text
@@ -146,13 +147,3 @@ def _warnings(given: Mapping[str, str]) -> list[str]:
         and not _SECURITY.match(name)
     ]
     return [f"{name} is not a known setting" for name in unknown]
-
-
-def _port(text: str) -> int:
-    try:
-        port = urlsplit(text).port
-    except ValueError:
-        port = None
-    if port is None:
-        raise InvalidConfigError(f"listeners={text}: write http://host:port")
-    return port

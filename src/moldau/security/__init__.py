@@ -1,1 +1,1 @@
-"""Authentication: SASL mechanisms. Pure: no sockets, no files."""
+"""Authentication and keys: `sasl` has the mechanisms, pure; `keystores` reads the files of Java's key stores."""

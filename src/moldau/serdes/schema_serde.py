@@ -104,7 +104,7 @@ class SchemaSerde:
     def from_text(self, topic: str, text: str) -> Any:
         """A value from user input: parsed as JSON if that fits the schema, else the text itself."""
         schema = self._given
-        registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
+        registered = self._latest(topic, None) if schema is None else self._find_or_register(topic, schema)
         encode = self._encode_with(registered)
         for candidate in _candidates(text):
             try:
@@ -142,7 +142,7 @@ class SchemaSerde:
         if self.options.use_latest_version:
             write = self._encode_with(self._latest(topic, schema))
         elif schema is not None:
-            write = self._encode_with(self._registered(topic, schema))
+            write = self._encode_with(self._find_or_register(topic, schema))
         else:
             write = self._encode_by_value(topic)
         self._writers[topic] = write
@@ -172,7 +172,7 @@ class SchemaSerde:
         """Encoder with the schema a record was read with; a record with new fields is an error (Avro only)."""
         if schema is None or schema.schema_type != self.schema_type:
             return self._encode_with(self._latest(topic, None))
-        registered = self._registered(topic, schema)
+        registered = self._find_or_register(topic, schema)
         encode = self._encode_with(registered, schema.message)
         fields = registered.parsed.top_level_fields if self.schema_type == "AVRO" else frozenset()
         if not fields:
@@ -193,7 +193,7 @@ class SchemaSerde:
         prefix = frame_value(registered.id, b"")
         return lambda value: prefix + encode(value)
 
-    def _registered(self, topic: str, schema: SchemaText) -> RegisteredSchema:
+    def _find_or_register(self, topic: str, schema: SchemaText) -> RegisteredSchema:
         subject = self._subject(topic, schema)
         return self._schemas.registered(subject, schema, may_register=self.options.may_register)
 
@@ -296,7 +296,7 @@ class SchemaSerde:
                 f"{self.options.registry_url} is a registry inside one process, which Spark's workers cannot "
                 "reach: use TopologyTestDriver in memory, or a registry that is reached over HTTP"
             )
-        return (_restored, (type(self), self.options))
+        return (_restore, (type(self), self.options))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, SchemaSerde) and other.options == self.options
@@ -391,5 +391,5 @@ def _candidates(text: str) -> Iterator[Any]:
     yield text
 
 
-def _restored(kind: type[SchemaSerde], options: SerdeOptions) -> SchemaSerde:
+def _restore(kind: type[SchemaSerde], options: SerdeOptions) -> SchemaSerde:
     return kind._of(options)

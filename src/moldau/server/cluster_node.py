@@ -20,11 +20,13 @@ from moldau.broker.cluster.forwarding import ForwardingController
 from moldau.broker.cluster.lifecycle import BrokerLifecycle
 from moldau.broker.cluster.peers import BrokerPeers
 from moldau.broker.cluster.remote_transactions import RemoteTransactions
+from moldau.broker.cluster.standing_aside import DiskRoom
 from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
+from moldau.controller.metadata_loss import forgotten_cluster
 from moldau.core.config.sections import ClusterSettings, NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
 from moldau.log.directories.checkpoints import epoch_of_orderly_end
@@ -118,6 +120,7 @@ class ClusterNode(Node):
             on_fatal=self._on_fatal,
             on_image=self._image_arrived.set,
         )
+        known_end = part.quorum.log.end_offset
         part.start(self._current_config)
         channel = self._channel = ControllerChannel(config.node_id, lambda: part.quorum.leader)
         controller = ForwardingController(part.quorum, self._current_config, channel)
@@ -133,6 +136,9 @@ class ClusterNode(Node):
             previous_epoch=epoch_of_orderly_end(self._files, directories),
         )
         await self._catch_up(part, lifecycle.broker_epoch)
+        problem = forgotten_cluster(part.quorum.image, known_end, logs.partition_folders())
+        if problem is not None:
+            raise StartupError(problem)
         topic_configs = await self._open_logs(logs, part)
         controller.image = part.quorum.image
         source = _ClusterMetadata(controller, part.quorum.log, part.quorum.activity)
@@ -184,6 +190,11 @@ class ClusterNode(Node):
         settings = self._config.section(NodeSettings)
         # An earlier run of this broker that was killed has a session until it ends by itself.
         session_ms = self._config.section(ClusterSettings).session_timeout_ms
+        room = DiskRoom(self._config.node_id)
+
+        def stands_aside() -> bool:
+            return self.broker is not None and room.stands_aside(self.broker.partitions, controller.image)
+
         return BrokerLifecycle(
             self._config.node_id,
             part.cluster_id,
@@ -191,6 +202,7 @@ class ClusterNode(Node):
             applied_offset=lambda: -1 if self.broker is None else controller.image.offset,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             registration_timeout_ms=max(settings.registration_timeout_ms, session_ms + SPARE_MS),
+            stands_aside=stands_aside,
         )
 
     async def _catch_up(self, part: ClusterPart, broker_epoch: int) -> None:

@@ -38,7 +38,8 @@ class SchemaRegistry(InThread):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        scheme = "http" if self.instance is None else self.instance.settings.listener.scheme
+        return f"{scheme}://127.0.0.1:{self._port}"
 
     @property
     def is_leader(self) -> bool:

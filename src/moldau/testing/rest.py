@@ -40,7 +40,8 @@ class RestProxy(InThread):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        scheme = "http" if self.instance is None else self.instance.settings.listener.scheme
+        return f"{scheme}://127.0.0.1:{self._port}"
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.rest.instance import RestInstance

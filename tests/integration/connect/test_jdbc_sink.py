@@ -154,6 +154,20 @@ def test_columns_are_added_if_that_is_allowed(database: Server) -> None:
     assert rows == [(1, "a", None, 7), (2, "b", "red", 7)]
 
 
+def test_a_default_with_quotes_and_backslashes_is_a_text_and_nothing_else(database: Server) -> None:
+    default = "it's \\'); DROP TABLE items; -- \\"
+    key = struct({"id": with_default(STRING, default)})
+    record = SinkRecord(
+        topic="items", partition=0, offset=0, key={"id": "a"}, key_schema=key,
+        value={"name": "x", "price": None}, value_schema=VALUE,
+    )  # fmt: skip
+    with sink(database, **UPSERT) as runner:
+        runner.put([record])
+        runner.commit()
+    database.run("INSERT INTO items (name) VALUES ('y')")
+    assert database.rows("SELECT id FROM items WHERE name = 'y'") == [(default,)]
+
+
 def test_a_missing_table_is_an_error_that_names_the_way_out(database: Server) -> None:
     with sink(database, insert_mode="insert") as runner, pytest.raises(ConnectError, match=r"auto\.create=true"):
         runner.put([item(0, 1, "a")])

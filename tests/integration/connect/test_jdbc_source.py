@@ -199,6 +199,36 @@ def test_new_and_dropped_tables_make_new_tasks(database: Server, drivers: str) -
         assert len(runner.tasks) == 1
 
 
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ({"table_whitelist": "pick_one,pick_two"}, ["db-pick_one", "db-pick_two"]),
+        ({"table_blacklist": "pick_two,driver,driver_two,loose,types,numbers"}, ["db-pick_one"]),
+        ({"table_include_list": r"(.*\.)?pick_.*", "table_exclude_list": r"(.*\.)?.*_one"}, ["db-pick_two"]),
+        (
+            {"table_include_list": r"(.*\.)?pick_.*", "table_types": "TABLE,VIEW"},
+            ["db-pick_one", "db-pick_two", "db-pick_view"],
+        ),
+    ],
+)
+def test_tables_are_chosen_by_lists_and_patterns(
+    database: Server, selection: dict[str, str], expected: list[str]
+) -> None:
+    database.run("DROP VIEW IF EXISTS pick_view")
+    for name in ("pick_one", "pick_two"):
+        database.run(
+            f"DROP TABLE IF EXISTS {name}",
+            f"CREATE TABLE {name} (id {SERIAL[database.kind]}, name VARCHAR(9))",
+            f"INSERT INTO {name} (name) VALUES ('{name[-3:]}')",
+        )
+    database.run("CREATE VIEW pick_view AS SELECT * FROM pick_one")
+    with source(database, "bulk", **selection) as runner:
+        seen: set[str] = set()
+        _until(lambda: seen.update(record.topic for record in runner.poll_until(1)) or seen >= set(expected))
+    assert sorted(topic for topic in seen if "pick" in topic) == expected
+    database.run("DROP VIEW pick_view", "DROP TABLE pick_one", "DROP TABLE pick_two")
+
+
 def _until(condition: Any) -> None:
     deadline = time.monotonic() + 60
     while not condition():

@@ -52,7 +52,7 @@ class Hooks:
 
     def _call_at(self, deadline: float, action: Callable[[], None]) -> Any:
         self.timers[deadline] = action
-        return SimpleNamespace(cancel=lambda: self.timers.pop(deadline))
+        return SimpleNamespace(cancel=lambda: self.timers.pop(deadline, None))
 
     def sync(self) -> None:
         syncs, self.syncs = self.syncs, []
@@ -154,9 +154,12 @@ def test_with_other_replicas_the_high_watermark_is_waited_for(logs: LogManager) 
     assert (scene.codes, scene.partition.log.high_watermark) == ([], 0)
     scene.partition.log.high_watermark = first
     scene.partition.on_watermark()
-    assert (scene.codes, list(scene.hooks.timers)) == ([ErrorCode.NONE], [9.0])
+    assert (scene.codes, list(scene.hooks.timers)) == ([ErrorCode.NONE], [8.0])
+    scene.hooks.timers.pop(8.0)()
+    assert (scene.codes, list(scene.hooks.timers)) == ([ErrorCode.NONE], [9.0]), "one timer, for the next deadline"
     scene.partition.log.high_watermark = second
     scene.partition.on_watermark()
+    scene.hooks.timers.pop(9.0)()
     assert (scene.codes, scene.hooks.timers) == ([ErrorCode.NONE] * 2, {})
 
 
@@ -227,9 +230,9 @@ class Connection:
         self.completed += 1
 
 
-def produce_frame(batch: bytes) -> bytearray:
+def produce_frame(batch: bytes, *, acks: int = -1, timeout_ms: int = 30_000) -> bytearray:
     """One batch for partition 0 of `t`, in version 7, without a client id."""
-    request = struct.pack(">hhiih", -1, -1, 30_000, 1, 1) + b"t" + struct.pack(">iii", 1, 0, len(batch)) + batch
+    request = struct.pack(">hhiih", -1, acks, timeout_ms, 1, 1) + b"t" + struct.pack(">iii", 1, 0, len(batch)) + batch
     return bytearray(struct.pack(">hhih", 0, 7, 1, -1) + request)
 
 
@@ -255,7 +258,9 @@ class Writers:
         self.partition = partition
         self._appender = PartitionAppender(broker, partition, 0)
         self._markers = Markers(broker)
-        self._handler = ProduceHandler(broker, self.data_plane.slow_appends, self.data_plane.produce)
+        self._handler = ProduceHandler(
+            broker, self.data_plane.slow_appends, self.data_plane.produce, asyncio.get_running_loop()
+        )
         self._connection: Any = Connection()
         self.answers: list[object] = []
 
@@ -312,6 +317,63 @@ def test_all_ways_to_append_leave_the_same_behind(
             assert stats.bytes_in == log.size_in_bytes
             assert woken == [partition] * count
             assert not flush_on_ack or log.recovery_point == log.log_end_offset
+        await writers.data_plane.close()
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+ERROR_CODE_AT = 4 + 4 + 4 + 2 + 1 + 4 + 4
+"""Where a reply of version 7 for one partition of `t` has its code."""
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_replicated_produce_is_answered_as_its_acks_ask_on_the_short_way_as_on_the_long(
+    logs: LogManager, is_short: bool
+) -> None:
+    async def story() -> None:
+        writers = Writers(logs, in_thread=False, config=LogConfig(min_insync_replicas=2))
+        partition = writers.partition
+        partition.lead_or_follow(image(isr=(1, 2, 3), epoch=1)._replace(partition_epoch=1), NODE)
+        assert partition.is_plain_shared
+        partition.is_plain_shared = is_short
+        leading = partition.leading
+        assert leading is not None
+
+        def send(acks: int, timeout_ms: int = 30_000) -> Any:
+            frame = produce_frame(BATCH, acks=acks, timeout_ms=timeout_ms)
+            return writers._handler(writers._connection, memoryview(frame), 0, 10, len(frame), 7, 1)
+
+        def code(answer: Any) -> int:
+            data = answer if isinstance(answer, bytes) else answer.reply
+            return int(struct.unpack_from(">h", data, ERROR_CODE_AT)[0])
+
+        def fetched(node_id: int) -> None:
+            end = partition.log.log_end_offset
+            leading.on_fetch(node_id, end, -1, leader_end=end, now_ms=0)
+            partition.advance()
+
+        waiting = send(-1)
+        fetched(2)
+        assert not waiting.is_complete
+        fetched(3)
+        assert (waiting.is_complete, code(waiting), partition.log.high_watermark) == (True, 0, 3)
+        soon = send(1)
+        assert isinstance(soon, bytes) or soon.is_complete
+        assert code(soon) == 0
+        assert send(0) is None
+        late = send(-1, timeout_ms=1)
+        while not late.is_complete:
+            await asyncio.sleep(0.001)
+        assert code(late) == ErrorCode.REQUEST_TIMED_OUT
+        assert partition.log.log_end_offset == 12
+
+        waiting = send(-1)
+        partition.lead_or_follow(image(isr=(1, 2, 3), epoch=1)._replace(isr=(1,), partition_epoch=2), NODE)
+        assert code(waiting) == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if not is_short:
+            partition.is_plain_shared = False
+        assert code(send(-1)) == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert partition.log.log_end_offset == 15, "nothing is appended then"
         await writers.data_plane.close()
 
     asyncio.run(asyncio.wait_for(story(), 20))

@@ -12,16 +12,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.unit.client.properties.test_keystores import KEY_STORE
 from tests.unit.http.servers import Running, app_of, serving
+from tests.unit.security.test_keystores import KEY_STORE
 from websockets.sync.client import connect
 
-from moldau.client.properties.keystores import private_key_pem
 from moldau.core.errors import InvalidConfigError
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, WebSocketEndpoint
 from moldau.http.sockets import Socket
 from moldau.http.tls import ClientCertificates, Listener, TlsFiles, server_context, server_context_of_pem
+from moldau.security.keystores import private_key_pem
 
 
 class Authority:

@@ -465,7 +465,7 @@ def test_a_connection_that_opens_while_the_client_is_closed_does_not_stay() -> N
         opening = asyncio.ensure_future(open_connection())
         await opening
         client.close()
-        client._opened(opening)
+        client._on_opened(opening)
         assert transport.is_closed
 
     asyncio.run(story())

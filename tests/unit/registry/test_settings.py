@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 
 from moldau.core.errors import InvalidConfigError
-from moldau.registry.settings import REGISTRY_KEYS, Dialect, HttpListener, RegistrySettings
+from moldau.http.tls import Listener
+from moldau.registry.settings import REGISTRY_KEYS, Dialect, RegistrySettings
 
 
 def test_nothing_given_means_the_defaults() -> None:
     settings = RegistrySettings.of({})
-    assert settings.listener == HttpListener("0.0.0.0", 8081)
+    assert settings.listener == Listener("http", "0.0.0.0", 8081)
     assert settings["kafkastore.topic"] == "_schemas"
     assert settings.config_defaults == {"compatibilityLevel": "BACKWARD"}
     assert settings.dialect is Dialect.V8
@@ -18,15 +19,15 @@ def test_nothing_given_means_the_defaults() -> None:
 @pytest.mark.parametrize(
     ("text", "listener"),
     [
-        ("http://localhost:9000", HttpListener("localhost", 9000)),
-        ("http://0.0.0.0:0", HttpListener("0.0.0.0", 0)),
-        ("https://a:1,http://b:2", HttpListener("b", 2)),
-        ("http://[::1]:8081", HttpListener("::1", 8081)),
-        ("http://host", HttpListener("host", 8081)),
-        ("host:5", HttpListener("host", 5)),
+        ("http://localhost:9000", Listener("http", "localhost", 9000)),
+        ("http://0.0.0.0:0", Listener("http", "0.0.0.0", 0)),
+        ("https://a:1,http://b:2", Listener("http", "b", 2)),
+        ("http://[::1]:8081", Listener("http", "::1", 8081)),
+        ("http://host", Listener("http", "host", 8081)),
+        ("host:5", Listener("http", "host", 5)),
     ],
 )
-def test_listeners_are_addresses(text: str, listener: HttpListener) -> None:
+def test_listeners_are_addresses(text: str, listener: Listener) -> None:
     assert RegistrySettings.of({"listeners": text}).listener == listener
 
 
@@ -53,7 +54,7 @@ def test_others_are_told_a_name_that_leads_here() -> None:
     "wrong",
     [
         {"schema.compatibility.level": "sideways"},
-        {"listeners": "https://a:1"},
+        {"listeners": "ftp://a:1"},
         {"listeners": "http://a:b"},
         {"listeners": "http://a:70000"},
         {"listeners": ""},

@@ -39,7 +39,7 @@ class DataPlane:
         self.produce = CarefulProduce(broker, loop, self.slow_appends)
         self.router = Router(
             broker,
-            produce=ProduceHandler(broker, self.slow_appends, self.produce),
+            produce=ProduceHandler(broker, self.slow_appends, self.produce, loop),
             fetch=FetchHandler(broker, self.parked, self.cold_reads, self.sessions),
         )
         broker.data_plane = self

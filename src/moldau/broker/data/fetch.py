@@ -21,6 +21,7 @@ from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchP
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
     from moldau.broker.replication.closest import ReplicaSelector
+    from moldau.broker.replication.throttle import ReplicationThrottle
     from moldau.log.partition_log import LogSlice, PartitionLog
 
 __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within", "note_follower"]
@@ -49,7 +50,7 @@ class ReadResult:
 class Reader:
     """Reads the partitions of one request, possibly several times."""
 
-    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_topics", "_version", "wanted")
+    __slots__ = ("_max_bytes", "_request", "_selector", "_targets", "_throttle", "_topics", "_version", "wanted")
 
     def __init__(
         self,
@@ -60,8 +61,10 @@ class Reader:
         max_bytes: int,
         *,
         selector: ReplicaSelector | None = None,
+        throttle: ReplicationThrottle | None = None,
     ) -> None:
-        """`selector` may send a consumer to a closer replica."""
+        """`selector` may send a consumer to a closer replica, `throttle` lets a follower that is not in sync wait."""
+        self._throttle = throttle
         self._request = request
         self._selector = selector
         self._version = version
@@ -181,6 +184,8 @@ class Reader:
                 fetched.diverging_epoch = _diverging_epoch(partition_log, wanted)
                 if fetched.diverging_epoch is not None:
                     return fetched
+            if self._has_to_wait(partition):
+                return fetched
             max_bytes = min(wanted.max_bytes, left)
             if max_bytes > 0 or is_first:
                 found = partition_log.read(wanted.fetch_offset, max(max_bytes, 0), upper_bound, is_first)
@@ -192,6 +197,12 @@ class Reader:
             records = fetched.records
             fetched.aborted = () if isinstance(records, bytes) else aborted_within(partition_log, records, upper_bound)
         return fetched
+
+    def _has_to_wait(self, partition: Partition) -> bool:
+        """Whether this follower gets nothing for now, because it is not in sync and its share is used up."""
+        if self._throttle is None or self._request.replica_id in partition.isr:
+            return False
+        return self._throttle.pause_ms(partition) > 0
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Return an error if this request cannot read this partition, else `None`."""

@@ -2,7 +2,8 @@
 
     versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
 
-Nearly every request takes the fast path, `_append_plain`: one batch for a topic without special settings. While a
+Nearly every request takes the fast path, `_append_plain`: one batch for a topic without special settings; where there
+are other replicas, `_append_shared` waits for them. While a
 thread appends instead of the loop (`broker.data.slow_appends`), that becomes `_append_plain_later`. The general path,
 `broker.data.produce`, does the same for any number of partitions and for topics that need bodies opened or the broker's
 time in the batch. All of them append, publish and wait for the commit as `broker.partition` describes; the checks are
@@ -12,7 +13,7 @@ in `broker.data.batch_rules`.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from moldau.broker.context import Broker
 from moldau.broker.data.batch_rules import BatchRules, checked_header
@@ -22,16 +23,26 @@ from moldau.broker.partition import Partition, when_all_flushed
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
 from moldau.net.replies import Handled, ReplySlot
-from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_one_batch, decode_produce_request
+from moldau.protocol.produce import (
+    FIRST_WITH_TOPIC_IDS,
+    OneBatch,
+    decode_one_batch,
+    decode_produce_request,
+    timeout_of,
+)
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
+    import asyncio
+
     from moldau.net.connection import Connection
 
 __all__ = ["ProduceHandler"]
 
 FIRST_WITH_PREPARED_REPLY = 5
 _NO_OFFSET = bytes(8)
+SPECIAL: Final = b""
+"""No answer: the general path has to look at the request."""
 
 
 class ProduceHandler:
@@ -42,9 +53,11 @@ class ProduceHandler:
         broker: Broker,
         slow_appends: SlowAppends,
         careful: CarefulProduce,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._partitions = broker.partitions
         self._now_ms = broker.clock.now_ms
+        self._time_s = loop.time
         self._careful = careful
         self._slow_appends = slow_appends
         slow_appends.on_switch = self._switch
@@ -94,12 +107,62 @@ class ProduceHandler:
                         slot = ReplySlot(connection, holds_back=False)
                         when_all_flushed([(partition, log.log_end_offset)], lambda: slot.complete(reply))
                         return slot
+                elif partition is not None and partition.is_plain_shared:
+                    timeout_ms = timeout_of(view, body, version)
+                    answer = self._append_shared(connection, partition, view, one, version, correlation_id, timeout_ms)
+                    if answer is not SPECIAL:
+                        return answer
             elif self._slow_appends.is_on:
                 later = self._append_plain_later(connection, view, one, version, correlation_id)
                 if later is not None:
                     return later
         request = decode_produce_request(view, body, end, version)
         return self._careful.handle(connection, view, start, request, version, correlation_id)
+
+    def _append_shared(  # noqa: PLR0917
+        self,
+        connection: Connection,
+        partition: Partition,
+        view: memoryview,
+        one: OneBatch,
+        version: int,
+        correlation_id: int,
+        timeout_ms: int,
+    ) -> Handled:
+        """The short way on a partition with other replicas; `SPECIAL` sends the request to the general path."""
+        acks, _, index, first, last = one
+        if acks == -1 and not partition.has_enough_replicas:
+            return SPECIAL
+        topic = partition.topic
+        base_offset = self._append_plain(topic.rules, partition, view, first, last, version, acks)
+        if base_offset < 0:
+            return SPECIAL
+        if not acks:
+            return None
+        prepared = topic.replies.get(version) or topic.reply(version)
+        log = partition.log
+        slot = ReplySlot(connection, holds_back=False)
+
+        def answer(code: int = 0) -> None:
+            slot.complete(
+                prepared.pack(
+                    prepared.size,
+                    correlation_id,
+                    prepared.prefix,
+                    index,
+                    code,
+                    base_offset,
+                    -1,
+                    log.log_start_offset,
+                    prepared.suffix,
+                )
+            )
+
+        if acks == -1:
+            partition.when_committed(log.log_end_offset, self._time_s() + timeout_ms / 1000, answer)
+        else:
+            when_all_flushed([(partition, log.log_end_offset)], answer)
+        return slot
 
     def _append_plain(  # noqa: PLR0917
         self, rules: BatchRules, partition: Partition, view: memoryview, first: int, last: int, version: int, acks: int
@@ -130,8 +193,11 @@ class ProduceHandler:
             return -1
         except MoldauError:
             return -1
-        # `Partition.publish`, inlined: a plain partition has no replicas to wait for. Calling both methods would add
-        # two per cent to a small request; a test checks that all paths leave the same result.
+        if not partition.is_alone:
+            partition.publish(header[12], last - first)
+            return base_offset
+        # `Partition.publish`, inlined: there are no replicas to wait for. Calling both methods would add two per cent
+        # to a small request; a test checks that all paths leave the same result.
         log.high_watermark = log.log_end_offset
         if partition.waiting:
             partition.events.wake_readers(partition)

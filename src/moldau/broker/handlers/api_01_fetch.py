@@ -23,6 +23,7 @@ from moldau.broker.data.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.partition import Partition
 from moldau.broker.replication.closest import RACK_AWARE, ReplicaSelector
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.core.config.sections import FetchSettings
 from moldau.net.replies import FileReply, Handled, ReplySlot
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchRequest, decode_fetch_request, encode_fetch_response
@@ -86,6 +87,7 @@ class FetchHandler:
         self._cold_reads = cold_reads
         self._sessions = sessions
         self._stats = broker.stats.of(1)
+        self._throttle = ReplicationThrottle(broker, "leader")
 
     def __call__(  # noqa: PLR0917  (positional, because it is called for every frame)
         self,
@@ -116,7 +118,8 @@ class FetchHandler:
         selector = None
         if request.rack_id and settings.replica_selector in RACK_AWARE and request.replica_id < 0:
             selector = ReplicaSelector(self._broker, request.rack_id)
-        call.reader = Reader(request, version, context.wanted, by_key, max_bytes, selector=selector)
+        throttle = self._throttle if request.replica_id >= 0 and self._throttle.is_on else None
+        call.reader = Reader(request, version, context.wanted, by_key, max_bytes, selector=selector, throttle=throttle)
         if not call.reader.is_lookup_cheap():
             return self._read_in_thread(call)
         return self._answer_or_wait(call, call.reader.read())
@@ -237,8 +240,14 @@ class FetchHandler:
                     topic.stats.failed_fetch_requests += 1
                 if is_consumer:
                     topic.stats.bytes_out += fetched.records_length
+                elif fetched.partition in topic.partitions:
+                    self._note_replicated(topic.partitions[fetched.partition], call, fetched.records_length)
         if call.slot is not None:
             self._stats.recent_total_ms.append((perf_counter() - call.started) * 1000)
+
+    def _note_replicated(self, partition: Partition, call: _Call, size: int) -> None:
+        if call.request.replica_id not in partition.isr:
+            self._throttle.note(partition, size)
 
 
 def _touch_all(fetched: Iterable[Fetched]) -> None:

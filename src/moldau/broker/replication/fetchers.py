@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from moldau.broker.replication.follower_session import FollowerSession
 from moldau.broker.replication.following import cut_for_divergence, restart_for_range
+from moldau.broker.replication.throttle import ReplicationThrottle
 from moldau.core.config.sections import ReplicationSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.broker_client import BrokerClient, ReconnectBackoff
@@ -70,6 +71,7 @@ class Fetchers:
         self._listener_name = listener_name
         self._broker_epoch = broker_epoch
         self._by_leader: dict[int, LeaderFetcher] = {}
+        self._throttle = ReplicationThrottle(broker, "follower")
         self._is_closed = False
 
     def follow(self, image: MetadataImage) -> None:
@@ -100,7 +102,9 @@ class Fetchers:
             self._by_leader.pop(leader).close()
             fetcher = None
         if fetcher is None:
-            fetcher = self._by_leader[leader] = LeaderFetcher(self._broker, leader, address, self._broker_epoch)
+            fetcher = self._by_leader[leader] = LeaderFetcher(
+                self._broker, leader, address, self._broker_epoch, self._throttle
+            )
         fetcher.follow(partitions)
 
     def lag(self) -> Iterable[tuple[Partition, int]]:
@@ -117,7 +121,15 @@ class Fetchers:
 class LeaderFetcher:
     """Fetches from one leader."""
 
-    def __init__(self, broker: Broker, leader: int, address: Address, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        leader: int,
+        address: Address,
+        broker_epoch: Callable[[], int],
+        throttle: ReplicationThrottle,
+    ) -> None:
+        self._throttle = throttle
         self.address = address
         self.lag: dict[Partition, int] = {}
         self._broker = broker
@@ -285,9 +297,18 @@ class LeaderFetcher:
                 await self._cut(key, partition, leader_epoch, *one.diverging_epoch)
             else:
                 await self._append(partition, leader_epoch, one)
+                self._slow_down(key, partition, len(one.records))
         except MoldauError as failure:
             log.error("%s cannot be replicated for now: %s", partition.topic_partition, failure)
             self._back_off(key)
+
+    def _slow_down(self, key: Key, partition: Partition, size: int) -> None:
+        """Wait before asking for more, if this replica is not in sync and its share of the network is used up."""
+        if size and self._throttle.is_on and self._broker.node_id not in partition.isr:
+            self._throttle.note(partition, size)
+            pause_ms = self._throttle.pause_ms(partition)
+            if pause_ms:
+                self._back_off(key, pause_ms / 1000)
 
     def _back_off(self, key: Key, pause_s: float | None = None) -> None:
         pause_s = self._settings.backoff_ms / 1000 if pause_s is None else pause_s

@@ -252,9 +252,9 @@ class Printer:
     def _subscribe(self) -> None:
         topics = self._plan.topics
         names = topics if isinstance(topics, list) else [f"^{topics.pattern}$"]
-        self._consumer.subscribe(names, on_assign=self._joined)
+        self._consumer.subscribe(names, on_assign=self._on_assigned)
 
-    def _joined(self, consumer: Consumer, partitions: list[Any]) -> None:
+    def _on_assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
         self._is_member = True
 
     def _check_that_groups_exist(self) -> None:

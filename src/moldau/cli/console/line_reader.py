@@ -79,8 +79,8 @@ class LineReader:
                 raise _missing("key separator", number, line)
         try:
             return Line(
-                _serialized(self._or_null(key), self._key_serializer),
-                _serialized(self._or_null(rest), self._value_serializer),
+                _serialize(self._or_null(key), self._key_serializer),
+                _serialize(self._or_null(rest), self._value_serializer),
                 headers,
             )
         except ValueError as error:
@@ -123,7 +123,7 @@ def _serializer(properties: Mapping[str, str], part: Part, topic: str) -> Serial
     return serializer_named(properties[f"{part}.serializer"], properties, part, topic)
 
 
-def _serialized(text: bytes | None, serializer: Serializer | None) -> bytes | None:
+def _serialize(text: bytes | None, serializer: Serializer | None) -> bytes | None:
     return text if text is None or serializer is None else serializer(text)
 
 

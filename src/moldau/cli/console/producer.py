@@ -54,9 +54,9 @@ def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
     producer, max_block_s = open_producer(properties, unsent)
     sender = _Sender(producer, parsed.value("topic"), max_block_s, is_sync=parsed.has("sync"))
     try:
-        with _polled(producer):
+        with _polling(producer):
             try:
-                send_lines(sender, reader, _prompted(sys.stdin.buffer, shows_prompt=sys.stdin.isatty()))
+                send_lines(sender, reader, _read_with_prompt(sys.stdin.buffer, shows_prompt=sys.stdin.isatty()))
             except Exception:
                 flush_interruptibly(producer)
                 raise
@@ -70,7 +70,7 @@ def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
 
 
 @contextmanager
-def _polled(producer: Producer) -> Iterator[None]:
+def _polling(producer: Producer) -> Iterator[None]:
     """Poll in a thread while input is awaited: librdkafka delivers log lines and failures only when polled."""
     is_over = threading.Event()
 
@@ -180,7 +180,7 @@ class _Sender:
             log_line("WARN", f"[Producer clientId=console-producer] {text}", NETWORK_LOG)
 
 
-def _prompted(stream: BinaryIO, *, shows_prompt: bool) -> Iterator[bytes]:
+def _read_with_prompt(stream: BinaryIO, *, shows_prompt: bool) -> Iterator[bytes]:
     if not shows_prompt:
         yield from stream
         return

@@ -35,7 +35,7 @@ def deserializer_named(
 
     Properties that begin with `key.deserializer.` or `value.deserializer.` apply only to that deserializer.
     """
-    serde = _named(name, properties or {}, part, "deserializer")
+    serde = _serde_of_name(name, properties or {}, part, "deserializer")
     if serde is None:
         return None
     show = _renderer(serde)
@@ -51,7 +51,7 @@ def deserializer_named(
 
 def serializer_named(name: str, properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
     """The serializer for keys or values of a topic; `None` for classes that write the text as it is."""
-    serde = _named(name, properties, part, "serializer")
+    serde = _serde_of_name(name, properties, part, "serializer")
     if serde is None:
         return None
     read: Callable[[str, str], Any] | None = getattr(serde, "from_text", None)
@@ -67,7 +67,9 @@ def serializer_named(name: str, properties: Mapping[str, str], part: Part, topic
     return serialize
 
 
-def _named(name: str, properties: Mapping[str, str], part: Part | Literal["headers"], kind: str) -> Serde | None:
+def _serde_of_name(
+    name: str, properties: Mapping[str, str], part: Part | Literal["headers"], kind: str
+) -> Serde | None:
     prefix = f"{part}.{kind}."
     own = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
     settings = {**properties, **own}

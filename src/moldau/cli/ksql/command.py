@@ -27,8 +27,8 @@ from moldau.cli.tool import (
     open_streams,
 )
 from moldau.client.connection import load_properties
-from moldau.client.properties.keystores import trusted_certificates_pem
 from moldau.core.errors import MoldauError
+from moldau.security.keystores import trusted_certificates_pem
 
 __all__ = ["main", "moldau_ksql", "moldau_parser", "parser"]
 

@@ -187,10 +187,10 @@ class Reading:
         if not self._is_member:
             return Follower(self._consumer, self._topics, start=self._start)
         names = self._topics if isinstance(self._topics, list) else [f"^{self._topics.pattern}$"]
-        self._consumer.subscribe(names, on_assign=self._joined)
+        self._consumer.subscribe(names, on_assign=self._on_assigned)
         return None
 
-    def _joined(self, consumer: Consumer, partitions: list[Any]) -> None:
+    def _on_assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
         self._assigned_at = time.time()
 
     def _keep(self, metrics: str) -> None:

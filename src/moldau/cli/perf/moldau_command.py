@@ -55,7 +55,7 @@ def _produce(options: argparse.Namespace) -> int:
 
     properties = {**properties_of(options), "acks": options.acks, "client.id": "moldau-perf"}
     run = Run(properties, options.topic, Payloads.of_size(options.size), records=options.records, rate=options.rate)
-    with _watched("producing", lambda: run.stats.records, options.records):
+    with _progress_line("producing", lambda: run.stats.records, options.records):
         code = run.run()
     stats = run.stats
     facts = _rates(stats.records, stats.records * options.size, run.seconds)
@@ -80,7 +80,7 @@ def _consume(options: argparse.Namespace) -> int:
     reading = Reading(
         properties, [options.topic], is_member=False, wanted=options.records, timeout_ms=PATIENCE_MS, start=BEGINNING
     )
-    with _watched("consuming", lambda: reading.records, options.records):
+    with _progress_line("consuming", lambda: reading.records, options.records):
         reading.run()
     facts = _rates(reading.records, reading.bytes, reading.ended - reading.began)
     screen_for(options).done(_in_words(facts), **facts)
@@ -96,7 +96,7 @@ def _latency(options: argparse.Namespace) -> int:
     from moldau.cli.perf.latency import Trip
 
     trip = Trip(properties_of(options), options.topic, options.acks)
-    with _watched("there and back", lambda: trip.done, options.records):
+    with _progress_line("there and back", lambda: trip.done, options.records):
         ordered = trip.run(options.records, value=b"x" * options.size, quiet=True)
     facts = _percentiles(ordered)
     text = f"{len(ordered):,} records there and back: {_latencies_in_words(facts)}"
@@ -105,7 +105,7 @@ def _latency(options: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _watched(what: str, done: Callable[[], int], wanted: int) -> Iterator[None]:
+def _progress_line(what: str, done: Callable[[], int], wanted: int) -> Iterator[None]:
     """Show a progress line, and discard the output of Kafka's tools."""
     with (
         live_line(lambda seconds: f"{seconds:3.0f} s  {what} {render_progress(done(), wanted, seconds)}"),

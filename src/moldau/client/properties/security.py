@@ -1,6 +1,6 @@
 """TLS and SASL keys of the Java clients, for librdkafka.
 
-JAAS lines become user and password, Java key stores become PEM text (`client.properties.keystores` reads them).
+JAAS lines become user and password, Java key stores become PEM text (`security.keystores` reads them).
 Start at `security_settings`.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from moldau.client.properties.keystores import private_key_pem, trusted_certificates_pem
 from moldau.core.errors import InvalidConfigError
+from moldau.security.keystores import private_key_pem, trusted_certificates_pem
 
 __all__ = ["SECURITY_KEYS", "parse_jaas", "security_settings"]
 

@@ -173,7 +173,7 @@ def _entry_point_plugins() -> list[Plugin]:
         try:
             cls = entry.load()
         except Exception as error:  # A broken package must not keep the worker from starting.
-            log.warning("plug-in %s (%s) cannot be loaded and is left out: %s", entry.name, entry.value, error)
+            log.warning("plug-in %s (%s) cannot be loaded and is ignored: %s", entry.name, entry.value, error)
             continue
         found += [_plugin_of(cls, kind, (entry.name,)) for kind in _kinds_of(cls)]
     return found
@@ -181,7 +181,7 @@ def _entry_point_plugins() -> list[Plugin]:
 
 def _path_plugins(folder: Path) -> list[Plugin]:
     if not folder.is_dir():
-        log.warning("plugin.path: %s is no folder and is left out", folder)
+        log.warning("plugin.path: %s is not a folder and is ignored", folder)
         return []
     found: list[Plugin] = []
     for path in sorted(folder.iterdir()):
@@ -202,7 +202,7 @@ def _module_at(path: Path) -> ModuleType | None:
     try:
         return importlib.import_module(path.stem)
     except Exception as error:  # A broken file must not keep the worker from starting.
-        log.warning("plugin.path: %s cannot be imported and is left out: %s", path, error)
+        log.warning("plugin.path: %s cannot be imported and is ignored: %s", path, error)
         return None
 
 

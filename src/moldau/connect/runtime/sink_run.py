@@ -237,13 +237,16 @@ class SinkRun:
         if not messages and not self.positions:
             return
         self._counts["sink-record-read-total"] += len(messages)
-        records = [record for message in messages if (record := self._converted(message)) is not None]
         ends: dict[TopicPartition, int] = {}
+        place: TopicPartition | None = None
         for message in messages:
-            place = TopicPartition(str(message.topic()), int(message.partition() or 0))
+            topic, partition = message.topic(), message.partition()
+            if place is None or partition != place.partition or topic != place.topic:
+                place = TopicPartition(str(topic), int(partition or 0))
+                self.topics.add(place.topic)
             ends[place] = int(message.offset() or 0) + 1
-            self.topics.add(place.topic)
-        self._put(records)
+        records = [record for message in messages if (record := self._converted(message)) is not None]
+        self._put(records if ends.keys() <= self.positions.keys() else self._held(records))
         for place, end in ends.items():
             if place in self.positions:
                 self.positions[place] = end
@@ -254,7 +257,6 @@ class SinkRun:
     def _put(self, records: list[SinkRecord]) -> None:
         """Put records; a `RetriableError` means the same records again, after a pause."""
         while True:
-            records = [one for one in records if one.topic_partition in self.positions]
             try:
                 self._task.put(records)
                 return
@@ -265,6 +267,11 @@ class SinkRun:
                 if self.run_of_task.stopping.is_set():
                     raise
                 self._wait_in_group(pause_ms / 1000)
+                records = self._held(records)
+
+    def _held(self, records: list[SinkRecord]) -> list[SinkRecord]:
+        """The records of the partitions that are still this task's."""
+        return [one for one in records if one.topic_partition in self.positions]
 
     def _wait_in_group(self, seconds: float) -> None:
         """Wait without leaving the group: partitions are paused and the consumer is polled."""

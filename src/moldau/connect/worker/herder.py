@@ -259,9 +259,9 @@ class Herder:
             except MoldauError as error:
                 if str(error) != self._complaint:
                     self._complaint = str(error)
-                    _logger.warning("%s; it is tried again", error)
+                    _logger.warning("%s; will retry", error)
             except Exception:
-                _logger.exception("the worker's state could not be mended; it is tried again")
+                _logger.exception("starting and stopping connectors and tasks failed, will retry")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), TICK_S)
 

@@ -15,11 +15,11 @@ from moldau.connect.worker.herder import Herder, Stores
 from moldau.connect.worker.operations import Operations
 from moldau.connect.worker.settings import WorkerSettings
 from moldau.connect.worker.stores import FileOffsets, MemoryRecords, TopicOffsets, TopicRecords
-from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
 from moldau.http.errors import HttpError
 from moldau.http.forwarding import Forwarding
 from moldau.http.serving import HttpServer
+from moldau.http.tls import listener_context, peer_context
 from moldau.pipeline.runtime.hosting.engine_link import PipelineLink
 
 __all__ = ["ConnectInstance"]
@@ -42,7 +42,9 @@ class ConnectInstance:
         self.settings = settings
         self._link = link
         self._connectors = connectors
-        self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
+        listener = settings.listener
+        tls = listener_context(listener, settings.listener_tls)
+        self._server = HttpServer(host=listener.host, port=listener.port, drain_s=DRAIN_S, tls=tls)
         self.herder: Herder | None = None
 
     @property
@@ -52,9 +54,7 @@ class ConnectInstance:
     @property
     def url(self) -> str:
         """The URL of this worker, as seen from the same machine."""
-        host = self.settings.listener.host
-        local = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
-        return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
+        return self.settings.listener.url(self.port)
 
     async def start(self) -> None:
         """Start, and return once requests are taken; raises `StartupError`."""
@@ -65,15 +65,13 @@ class ConnectInstance:
             self._link,
             self._stores,
             worker_id=worker_id,
-            url=f"http://{worker_id}",
+            url=f"{self.settings.listener.scheme}://{worker_id}",
             new_membership=None if self.settings.is_standalone else self._membership,
         )
         await herder.start()
         await herder.wait_until_ready(self.settings["moldau.init.timeout.ms"] / 1000)
         await self._server.start(build_app(herder, self._forwarding()))
-        reach = "this machine only; listeners opens it to others"
-        if not is_loopback(self.settings.listener.host):
-            reach = f"listens on {self.settings.listener.host or 'every interface'}"
+        reach = self.settings.listener.reach("listeners")
         kind = "standalone" if self.settings.is_standalone else "distributed"
         _logger.info("Kafka Connect (%s worker) started: %s (%s)", kind, self.url, reach)
         await self._make_connectors(herder)
@@ -158,4 +156,5 @@ class ConnectInstance:
             read_timeout_ms=REQUEST_MS,
             headers=["Authorization"],
             answer_headers=["location"],
+            tls=peer_context(self.settings.listener_tls) if self.settings.listener.is_tls else None,
         )

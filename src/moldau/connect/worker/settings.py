@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from moldau.core.addresses import is_loopback
 from moldau.core.config.key import ConfigKey, ConfigType, at_least, keys_by_name, one_of
 from moldau.core.errors import InvalidConfigError
+from moldau.http.tls import Listener
 
-__all__ = ["DEFAULT_PORT", "WORKER_KEYS", "Listener", "WorkerSettings"]
+__all__ = ["DEFAULT_PORT", "WORKER_KEYS", "WorkerSettings"]
 
 BOOLEAN, STRING, INT, LONG, LIST = (
     ConfigType.BOOLEAN,
@@ -35,7 +34,12 @@ _IGNORED_PREFIXES = ("config.providers.", "metrics.", "metric.", "rest.", "liste
 WORKER_KEYS = keys_by_name(
     [
         ConfigKey("bootstrap.servers", STRING, "localhost:9092", "The brokers."),
-        ConfigKey("listeners", LIST, [f"http://127.0.0.1:{DEFAULT_PORT}"], "Where REST requests are taken."),
+        ConfigKey(
+            "listeners",
+            LIST,
+            [f"http://127.0.0.1:{DEFAULT_PORT}"],
+            "Where REST requests are taken, over http or https.",
+        ),
         ConfigKey("rest.port", INT, None, "An old name for the port of the listener."),
         ConfigKey("rest.host.name", STRING, None, "An old name for the host of the listener."),
         ConfigKey("rest.advertised.host.name", STRING, None, "The host by which other workers reach this one."),
@@ -120,14 +124,6 @@ _DISTRIBUTED = ("group.id", "config.storage.topic", "offset.storage.topic", "sta
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Where the worker listens."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """Validated settings; `values` has the value of every key of the worker by name."""
 
@@ -161,24 +157,24 @@ class WorkerSettings:
 
     @property
     def listener(self) -> Listener:
-        """The first listener."""
-        text = self.values["listeners"][0] if self.values["listeners"] else f"http://:{DEFAULT_PORT}"
-        parts = urlsplit(text)
-        try:
-            port = parts.port
-        except ValueError:
-            port = None
-        if parts.scheme.lower() != "http" or port is None:
-            raise InvalidConfigError(f"listeners: {text!r} is not http://host:port")
-        if "listeners" not in self.given:
-            host, old_port = self.values["rest.host.name"], self.values["rest.port"]
-            return Listener(host or "127.0.0.1", port if old_port is None else old_port)
-        return Listener(parts.hostname or "", port)
+        """The listener of the REST API; old files name its host and port apart."""
+        found = Listener.choose(self.values["listeners"], default_port=DEFAULT_PORT)
+        if "listeners" in self.given:
+            return found
+        host, port = self.values["rest.host.name"], self.values["rest.port"]
+        return Listener("http", host or "127.0.0.1", found.port if port is None else port)
+
+    @property
+    def listener_tls(self) -> Mapping[str, str]:
+        """The listener's `ssl.*` settings: those behind `listeners.https.` if there are any, as in Kafka Connect."""
+        prefix = "listeners.https."
+        own = {name.removeprefix(prefix): text for name, text in self.given.items() if name.startswith(prefix)}
+        return own or self.given
 
     @property
     def is_open(self) -> bool:
         """Whether other machines can connect."""
-        return not is_loopback(self.listener.host)
+        return self.listener.is_open
 
     def worker_id(self, port: int) -> str:
         """The name of this worker in statuses: the address by which others reach it."""

@@ -234,7 +234,7 @@ class TransactionCore:
     def on_time(self, now_ms: int) -> Outcome:
         due = self._deadlines.pop_due(now_ms)
         if due is _EXPIRY:
-            expired = self._expired(now_ms)
+            expired = self._expired_transactions(now_ms)
             is_all = len(expired) <= TOMBSTONES_AT_ONCE
             self._deadlines.set(_EXPIRY, now_ms + (self._settings.expiry_interval_ms if is_all else SOON_MS))
             return Outcome([_tombstone(transaction) for transaction in expired[:TOMBSTONES_AT_ONCE]])
@@ -248,7 +248,7 @@ class TransactionCore:
     def _count_timed_out(self) -> None:
         self.timed_out += 1
 
-    def _expired(self, now_ms: int) -> list[Transaction]:
+    def _expired_transactions(self, now_ms: int) -> list[Transaction]:
         oldest_ms = now_ms - self._settings.expiration_ms
         return [one for one in self.transactions.values() if one.state.is_over and one.last_update_ms <= oldest_ms]
 

@@ -126,7 +126,8 @@ def between(minimum: float, maximum: float, *, also: int | None = None) -> Valid
 
 
 def one_of(*allowed: str) -> Validator:
-    return lambda value: None if value in allowed else f"must be one of {', '.join(allowed)}"
+    words = ", ".join(filter(None, allowed))
+    return lambda value: None if value in allowed else f"must be one of {words}"
 
 
 def each_of(*allowed: str, is_empty_allowed: bool = True) -> Validator:

@@ -252,7 +252,7 @@ def _avro(sql_type: SqlType, name: str) -> Any:
     return _SIMPLE[sql_type]
 
 
-def _timed(kind: str, connect_name: str, logical_type: str) -> dict[str, Any]:
+def _time_schema(kind: str, connect_name: str, logical_type: str) -> dict[str, Any]:
     return {"type": kind, "connect.version": 1, "connect.name": connect_name, "logicalType": logical_type}
 
 
@@ -263,7 +263,7 @@ _SIMPLE: Final[Mapping[SqlType, Any]] = {
     DOUBLE: "double",
     STRING: "string",
     BYTES: "bytes",
-    DATE: _timed("int", logical.DATE, "date"),
-    TIME: _timed("int", logical.TIME, "time-millis"),
-    TIMESTAMP: _timed("long", logical.TIMESTAMP, "timestamp-millis"),
+    DATE: _time_schema("int", logical.DATE, "date"),
+    TIME: _time_schema("int", logical.TIME, "time-millis"),
+    TIMESTAMP: _time_schema("long", logical.TIMESTAMP, "timestamp-millis"),
 }

@@ -72,7 +72,7 @@ class RegistryCodec:
         return row
 
     def _writer(self) -> Write:
-        registered = self._registered()
+        registered = self._find_or_register()
         prefix = frame_value(registered.id, b"")
         write = row_writer(registered.parsed, self._format, self._columns)
 
@@ -82,7 +82,7 @@ class RegistryCodec:
 
         return framed
 
-    def _registered(self) -> RegisteredSchema:
+    def _find_or_register(self) -> RegisteredSchema:
         if self._format.schema_id is not None:
             return self._schemas.schema(self._format.schema_id)
         return self._named_type() or self._schemas.registered(

@@ -219,7 +219,7 @@ def _json_schema(sql_type: SqlType) -> Any:
     return _SIMPLE[sql_type]
 
 
-def _timed(connect_type: str, title: str) -> dict[str, Any]:
+def _time_schema(connect_type: str, title: str) -> dict[str, Any]:
     return {"type": "integer", "title": title, "connect.version": 1, "connect.type": connect_type}
 
 
@@ -230,7 +230,7 @@ _SIMPLE: Final[Mapping[SqlType, Any]] = {
     DOUBLE: {"type": "number", "connect.type": "float64"},
     STRING: {"type": "string"},
     BYTES: {"type": "string", "connect.type": "bytes"},
-    DATE: _timed("int32", logical.DATE),
-    TIME: _timed("int32", logical.TIME),
-    TIMESTAMP: _timed("int64", logical.TIMESTAMP),
+    DATE: _time_schema("int32", logical.DATE),
+    TIME: _time_schema("int32", logical.TIME),
+    TIMESTAMP: _time_schema("int64", logical.TIMESTAMP),
 }

@@ -229,14 +229,14 @@ def plain_reader(field: FieldDescriptor) -> Read | None:
         return lambda number: names.get(number, str(number))
     if field.message_type is None:
         # Unsigned numbers beyond Java's longs are negative there.
-        return _signed if field.type in (field.TYPE_UINT64, field.TYPE_FIXED64) else None
+        return _to_signed if field.type in (field.TYPE_UINT64, field.TYPE_FIXED64) else None
     name = str(field.message_type.full_name)
     if name in WRAPPERS:
-        return (lambda value: _signed(value.value)) if name.endswith("UInt64Value") else lambda value: value.value
+        return (lambda value: _to_signed(value.value)) if name.endswith("UInt64Value") else lambda value: value.value
     return _WELL_KNOWN_READERS.get(name)
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 

@@ -241,7 +241,7 @@ class FixedKeyProcessor(UserProcessor):
         super().link([Link(child.node, self._check_key(child.take), None, child.processor) for child in children])
 
     def _check_key(self, take: Forward) -> Forward:
-        def checked(record: Record) -> None:
+        def check_record(record: Record) -> None:
             # In a punctuation there is no record whose key must be kept: a processor may forward what it stored.
             if self._at_hand is not None and record.key != self._at_hand.key:
                 raise KeyChangedError(
@@ -250,7 +250,7 @@ class FixedKeyProcessor(UserProcessor):
                 )
             take(record)
 
-        return checked
+        return check_record
 
 
 def user_processor(node: Process, context: TaskContext) -> Processor:

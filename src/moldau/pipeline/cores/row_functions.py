@@ -74,7 +74,7 @@ def _plain_key(key: Any) -> Row:
     return plain
 
 
-def _regrouped(function: rows.RegroupedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_regrouping(function: rows.RegroupedRow, log: ProcessingLog) -> Callable[..., Any]:
     key_of, row_of = _key(function.key, log), _select(function.row, log)
     return lambda key, row: (key_of(key, row), row_of(row))
 
@@ -103,7 +103,7 @@ def _steps(function: rows.RowSteps, log: ProcessingLog) -> Callable[..., Any]:
     return apply
 
 
-def _joined(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_join(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
     no_left, no_right = (None,) * function.left_width, (None,) * function.right_width
     swaps, has_key = function.swaps_sides, function.has_key
 
@@ -116,7 +116,7 @@ def _joined(function: rows.JoinedRow, log: ProcessingLog) -> Callable[..., Any]:
     return join
 
 
-def _exploded(function: rows.ExplodedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_explode(function: rows.ExplodedRow, log: ProcessingLog) -> Callable[..., Any]:
     lists = [_list_of(call, log) for call in function.calls]
 
     def explode(row: Row | None) -> list[Row]:
@@ -159,7 +159,7 @@ def _aggregations(aggregates: rows.RowAggregates) -> list[Aggregation]:
     return [aggregation_of(call, settings) for call in aggregates.calls]
 
 
-def _aggregated(function: rows.AggregatedRow, log: ProcessingLog) -> Callable[..., Any]:
+def _compile_aggregate(function: rows.AggregatedRow, log: ProcessingLog) -> Callable[..., Any]:
     results = [aggregation.result for aggregation in _aggregations(function.aggregates)]
     return lambda states: tuple([result(state) for result, state in zip(results, states, strict=False)])
 
@@ -231,11 +231,11 @@ _COMPILERS: dict[type[rows.RowFunction], Callable[[Any, ProcessingLog], Callable
     rows.SelectRow: _select,
     rows.RowCondition: _condition,
     rows.KeyOfRow: _key,
-    rows.RegroupedRow: _regrouped,
+    rows.RegroupedRow: _compile_regrouping,
     rows.RowWithKey: _with_key,
     rows.RowSteps: _steps,
-    rows.JoinedRow: _joined,
-    rows.ExplodedRow: _exploded,
-    rows.AggregatedRow: _aggregated,
+    rows.JoinedRow: _compile_join,
+    rows.ExplodedRow: _compile_explode,
+    rows.AggregatedRow: _compile_aggregate,
     rows.RowTimestamp: _timestamp,
 }

@@ -109,12 +109,12 @@ class _Wiring:
                 self._context,
                 self._take(self._made[source.name][0]),
                 has_schedules=has_schedules,
-                find_fused=partial(self._fused, source),
+                find_fused=partial(self._fuse, source),
             )
             for source in (*self._subtopology.global_tables, *self._subtopology.inputs)
         }
 
-    def _fused(self, source: ir.Source | ir.Repartition) -> Fused | None:
+    def _fuse(self, source: ir.Source | ir.Repartition) -> Fused | None:
         if self._is_guarded:
             return None
         return fused_input(source, self._made[source.name][0], self._context, self._children)

@@ -66,7 +66,7 @@ def diagnose(error: BaseException | str) -> Diagnosis:
     if (state_gone := _STATE_GONE.search(text)) is not None:
         return Diagnosis(StateUnreachableError(f"state.dir cannot be used: {state_gone.group()}"), is_passing=True)
     if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):
-        return Diagnosis(StreamsError(f"Spark's process has ended: {_shortened(text)}"), True, is_spark_gone=True)
+        return Diagnosis(StreamsError(f"Spark's process has ended: {_shorten(text)}"), True, is_spark_gone=True)
     sentence = _sentence(text) if _is_sparks(error) else _text_with_class(error)
     return Diagnosis(StreamsError(sentence), is_passing=_PASSING.search(text) is not None)
 
@@ -87,17 +87,17 @@ def _is_sparks(error: BaseException | str) -> bool:
 def _text_with_class(error: BaseException | str) -> str:
     """An exception raised by Python itself, with its class name: the text alone, as of a KeyError, says too little."""
     line = UNKNOWN if isinstance(error, str) else failing_line(error.__traceback__, UNKNOWN)
-    return f"{type(error).__name__}: {_shortened(str(error))}" + (f" ({line})" if line.line else "")
+    return f"{type(error).__name__}: {_shorten(str(error))}" + (f" ({line})" if line.line else "")
 
 
 def _sentence(text: str) -> str:
     """The innermost cause: the Python worker's if there is one, else Java's."""
     if "PythonException" in text and (found := _PYTHON.findall(text)):
-        return _shortened(found[-1])
+        return _shorten(found[-1])
     causes = _CAUSE.findall(text)
-    return _shortened(causes[-1] if causes else text)
+    return _shorten(causes[-1] if causes else text)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
     return line[:_LONGEST]

@@ -336,7 +336,7 @@ class _Compiling:
         if not counts:
             return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
         counted = _run(rows, stage, replace(work, feeds_aggregate=True, feeds_count=True), TO_COUNT)
-        return _repeated(counted)
+        return _repeat_rows(counted)
 
     def _changes_through_python(
         self, section: Section, plan: Plan, reader: Reader, records: DataFrame | None, number: int
@@ -361,7 +361,7 @@ class _Compiling:
         return _union([branch.frame.select("bundle") for branch in branches])
 
 
-def _repeated(counted: DataFrame) -> DataFrame:
+def _repeat_rows(counted: DataFrame) -> DataFrame:
     """One row for each record that a row stands for: state is that of a plain count, as in older checkpoints."""
     from pyspark.sql import functions as f
 

@@ -30,7 +30,7 @@ def slots(units: int, shuffle_partitions: int) -> list[int]:
 
 def shuffle_partition(slot: int, shuffle_partitions: int) -> int:
     """The shuffle partition to which Spark sends a group whose key is this integer."""
-    return _signed(_murmur3_of_int(slot)) % shuffle_partitions
+    return _to_signed(_murmur3_of_int(slot)) % shuffle_partitions
 
 
 def _hashing_to(target: int, shuffle_partitions: int) -> Iterator[int]:
@@ -39,17 +39,17 @@ def _hashing_to(target: int, shuffle_partitions: int) -> Iterator[int]:
 
 def _murmur3_of_int(value: int) -> int:
     """Murmur3 (x86, 32 bits) of four little-endian bytes, with the seed of Spark SQL."""
-    mixed = _rotated((value & _MASK) * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
-    state = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
+    mixed = _rotate_bits((value & _MASK) * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+    state = (_rotate_bits(_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
     state ^= 4
     state = (state ^ state >> 16) * 0x85EBCA6B & _MASK
     state = (state ^ state >> 13) * 0xC2B2AE35 & _MASK
     return state ^ state >> 16
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate_bits(value: int, bits: int) -> int:
     return (value << bits | value >> (32 - bits)) & _MASK
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value

@@ -138,7 +138,7 @@ class _Parser:
                 message.oneofs.append(self._oneof(message.messages))
         elif keyword == "reserved":
             tokens.advance()
-            message.reserved.append(self._reserved(MAX_FIELD_NUMBER))
+            message.reserved.append(self._parse_reserved(MAX_FIELD_NUMBER))
         elif keyword == "extensions":
             tokens.advance()
             message.extensions.append(self._extensions())
@@ -220,7 +220,7 @@ class _Parser:
                 enum.options.append(self._options.statement())
             elif tokens.text == "reserved" and not tokens.next_is("="):
                 tokens.advance()
-                enum.reserved.append(self._reserved(_MAX_ENUM_NUMBER))
+                enum.reserved.append(self._parse_reserved(_MAX_ENUM_NUMBER))
             else:
                 name = tokens.name("the name of an enum's constant")
                 tokens.expect("=")
@@ -278,7 +278,7 @@ class _Parser:
         tokens.expect(")")
         return streams, name
 
-    def _reserved(self, maximum: int) -> Reserved:
+    def _parse_reserved(self, maximum: int) -> Reserved:
         tokens = self._tokens
         values: list[str | Range] = []
         while True:

@@ -68,7 +68,7 @@ def _message(message: Message, opening: str | None = None) -> list[str]:
     nested = [line for inner in message.messages if id(inner) not in groups for line in _message(inner)]
     nested += [line for enum in message.enums for line in _enum(enum)]
     sections = [
-        [_reserved(reserved, MAX_FIELD_NUMBER) for reserved in message.reserved],
+        [_reserved_text(reserved, MAX_FIELD_NUMBER) for reserved in message.reserved],
         _options(message.options),
         plain,
         [line for oneof in message.oneofs for line in _oneof(oneof)],
@@ -103,7 +103,7 @@ def _oneof(oneof: OneOf) -> list[str]:
 
 def _enum(enum: Enum) -> list[str]:
     constants = [line for constant in enum.constants for line in _constant_lines(constant)]
-    reserved = [_reserved(reserved, 2**31 - 1) for reserved in enum.reserved]
+    reserved = [_reserved_text(reserved, 2**31 - 1) for reserved in enum.reserved]
     return _block(f"enum {enum.name}", [reserved + _options(enum.options) + constants])
 
 
@@ -129,7 +129,7 @@ def _rpc(rpc: Rpc) -> list[str]:
     return [f"{signature} {{", *_indent(_options(rpc.options)), "};"]
 
 
-def _reserved(reserved: Reserved, maximum: int) -> str:
+def _reserved_text(reserved: Reserved, maximum: int) -> str:
     values = [quote(value) if isinstance(value, str) else _range(value, maximum) for value in reserved.values]
     return f"reserved {', '.join(values)};"
 

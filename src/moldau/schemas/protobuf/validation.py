@@ -71,7 +71,7 @@ class _Check:
                 raise _invalid(f"oneof {full_name}.{oneof.name} has no fields")
 
     def _numbers(self, message: Message, full_name: str) -> None:
-        names, ranges = _reserved(message.reserved)
+        names, ranges = _reserved_names_and_ranges(message.reserved)
         ranges += [numbers for extensions in message.extensions for numbers in extensions.ranges]
         taken: dict[int, str] = {}
         for field in message.all_fields():
@@ -120,7 +120,7 @@ class _Check:
         if self._file.is_proto3 and enum.constants[0].number != 0:
             raise _invalid(f"enum {full_name} must begin with the number 0 in proto3")
         allows_alias = any(option.name == "allow_alias" and option.value_text == "true" for option in enum.options)
-        names, ranges = _reserved(enum.reserved)
+        names, ranges = _reserved_names_and_ranges(enum.reserved)
         taken: dict[int, str] = {}
         for constant in enum.constants:
             where = f"constant {full_name}.{constant.name}"
@@ -163,7 +163,7 @@ def _names_in(message: Message) -> Iterator[str]:
         yield from (constant.name for constant in enum.constants)
 
 
-def _reserved(statements: Iterable[Reserved]) -> tuple[set[str], list[Range]]:
+def _reserved_names_and_ranges(statements: Iterable[Reserved]) -> tuple[set[str], list[Range]]:
     values = [value for statement in statements for value in statement.values]
     return {value for value in values if isinstance(value, str)}, [
         value for value in values if isinstance(value, Range)

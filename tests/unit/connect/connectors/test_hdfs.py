@@ -27,6 +27,7 @@ from moldau.connect.api.schemas import (
     struct,
     with_default,
 )
+from moldau.connect.connectors.hdfs.partitioners import Partitioner
 from moldau.connect.testing import SinkRunner
 
 SCHEMA = struct({"id": INT32, "name": optional(STRING)}, name="row", version=1)
@@ -178,6 +179,33 @@ def test_folders_by_time(tmp_path: Path) -> None:
         "t/year=2023/month=11/day=14/hour=23/t+0+0000000000+0000000002.json",
         "t/year=2023/month=11/day=15/hour=00/t+0+0000000001+0000000001.json",
     ]
+
+
+class ByEvenness(Partitioner):
+    def folder(self, record: SinkRecord) -> str:
+        return "even" if record.offset % 2 == 0 else f"odd-{self.values['flush.size']}"
+
+
+def test_a_partitioner_of_ones_own(tmp_path: Path) -> None:
+    with sink(tmp_path, partitioner_class=f"{__name__}.ByEvenness") as runner:
+        runner.put(rows(0, 2))
+    assert [name.split("/")[1] for name in files(tmp_path)] == ["even", "odd-3"]
+
+
+def test_folders_by_day(tmp_path: Path) -> None:
+    with sink(tmp_path, partitioner_class="DailyPartitioner", timestamp_extractor="Record", flush_size="1") as runner:
+        runner.put([row(0)])
+    assert files(tmp_path) == ["t/year=2023/month=11/day=14/t+0+0000000000+0000000000.json"]
+
+
+def test_the_interval_by_the_wall_clock_ends_without_records(tmp_path: Path) -> None:
+    with sink(tmp_path, flush_size="100", rotate_interval_ms="50") as runner:
+        runner.put(rows(0, 1))
+        deadline = datetime.now(UTC).timestamp() + 60
+        while not runner.commit():
+            assert datetime.now(UTC).timestamp() < deadline
+            runner.put([])
+        assert runner.committed == {("t", 0): 2}
 
 
 def test_a_custom_time_pattern_and_a_field_with_the_time(tmp_path: Path) -> None:

@@ -137,13 +137,15 @@ class _Fate:
 @contextmanager
 def _folder(data: Path | None, fate: _Fate) -> Iterator[Path]:
     """Where everything is kept; a temporary folder unless the user names one. Only that one is removed."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="moldau-demo-")) if data is None else _new_folder(data)
+    except OSError as error:
+        raise ToolError(
+            f"{error.filename or 'the temporary folder'}: {error.strerror}; name another with --data"
+        ) from None
     if data is not None:
-        if data.exists() and any(data.iterdir()):
-            raise ToolError(f"{data} is not empty; name a new folder with --data")
-        data.mkdir(parents=True, exist_ok=True)
-        yield data.absolute()
+        yield folder
         return
-    folder = Path(tempfile.mkdtemp(prefix="moldau-demo-"))
     must_stay = False
     try:
         yield folder
@@ -155,6 +157,13 @@ def _folder(data: Path | None, fate: _Fate) -> Iterator[Path]:
     finally:
         if not (fate.is_kept or must_stay):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_folder(data: Path) -> Path:
+    data.mkdir(parents=True, exist_ok=True)
+    if any(data.iterdir()):
+        raise ToolError(f"{data} is not empty; name a new folder with --data")
+    return data.absolute()
 
 
 @contextmanager

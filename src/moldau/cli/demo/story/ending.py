@@ -50,13 +50,16 @@ def _with_the_platform(kept: Platform, database: URL, *, has_table: bool) -> lis
          "-p processing.guarantee=exactly_once_v2"),
     ]  # fmt: skip
     order = "INSERT INTO orders (country, product, cents, placed_ms) VALUES ('Malta', 'tea', 450, 0)"
-    shell = f"sqlite3 {database.database}" if database.get_backend_name() == "sqlite" else "psql …"
+    is_file = database.get_backend_name() == "sqlite"
+    address = database._replace(drivername="postgresql", password=None).render_as_string()
+    shell = f"sqlite3 {database.database}" if is_file else f"psql {address} -c"
     return [
         ("what runs", f"moldau status --data {kept.folder}"),
         ("place an order", f'{shell} "{order}"'),
         *(table if has_table else []),
         ("SQL over topics", f"ksql {kept.url('ksql')}"),
         ("the orders as they come", f"moldau consume {ORDERS} -b {kept.bootstrap}"),
+        ("all pipelines as a graph", f"moldau topology --data {kept.folder}"),
         ("the connector", f"curl -s {kept.url('connect')}/connectors/{SOURCE}/status"),
         ("the files", f"{kept.folder}/{FILES_FOLDER}"),
         ("stop, and delete", f"moldau down --data {kept.folder} && rm -r {kept.folder}"),

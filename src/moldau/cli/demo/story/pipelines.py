@@ -66,7 +66,7 @@ class Pipelines:
             SOURCE,
             {
                 "connector.class": "JdbcSource",
-                "connection.url": database.set(password=None).render_as_string(),
+                "connection.url": database._replace(password=None).render_as_string(),
                 **secret,
                 "mode": "incrementing",
                 "incrementing.column.name": "id",

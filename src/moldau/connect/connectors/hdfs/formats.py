@@ -17,6 +17,7 @@ from moldau.connect.converters.avro import to_avro_value
 from moldau.connect.converters.avro_texts import avro_text
 from moldau.connect.converters.java_text import to_java_string
 from moldau.connect.converters.json import JsonConverter
+from moldau.formats.registry.data_schema import NO_DEFAULT
 
 __all__ = ["FORMATS", "FileFormat", "file_format"]
 
@@ -202,7 +203,26 @@ def arrow_type(schema: DataSchema) -> Any:
 def arrow_value(schema: DataSchema) -> Callable[[Any], Any]:
     """A function from values to what Arrow takes: null checks and defaults as Avro has them, maps as pairs."""
     checked = to_avro_value(schema)
-    return lambda value: _with_pairs(schema, checked(value))
+
+    def convert(value: Any) -> Any:
+        return _with_pairs(schema, checked(value))
+
+    if schema.kind is not Kind.STRUCT or not all(_is_plain(field.schema) for field in schema.fields):
+        return convert
+    required = [field.name for field in schema.fields if not field.schema.is_optional]
+
+    def plain(value: Any) -> Any:
+        """Values of such fields stay as they are; Arrow checks their types."""
+        if not isinstance(value, dict) or None in map(value.get, required):
+            return convert(value)  # says what is missing
+        return value
+
+    return plain
+
+
+def _is_plain(schema: DataSchema) -> bool:
+    has_default = schema.default is not NO_DEFAULT and schema.default is not None
+    return schema.kind not in (Kind.STRUCT, Kind.ARRAY, Kind.MAP) and schema.name != DECIMAL_NAME and not has_default
 
 
 def _with_pairs(schema: DataSchema, value: Any) -> Any:

@@ -47,6 +47,17 @@ def zone_problem(value: str) -> str | None:
     return None
 
 
+def _url_problem(value: str) -> str | None:
+    """For settings: why a URL names no database; never the URL itself, which may have a password in it."""
+    if not value or "${" in value:  # a reference that was not resolved
+        return not_empty(value)
+    try:
+        sqlalchemy_url(value)
+    except ConnectError as error:
+        return str(error)
+    return None
+
+
 def _setting(name: str, kind: ConfigType, doc: str, default: Any, valid: Validator | None = None) -> Setting:
     return Setting(name, kind, doc, default, valid, group="Database", importance=Importance.MEDIUM)
 
@@ -56,7 +67,7 @@ CONNECTION_SETTINGS: Final = (
         "connection.url",
         ConfigType.STRING,
         "The database, as jdbc:postgresql://host/db, jdbc:mysql://host/db, jdbc:sqlite:/path, or as for SQLAlchemy.",
-        valid=not_empty,
+        valid=_url_problem,
         group="Database",
     ),
     _setting("connection.user", ConfigType.STRING, "The user.", None),

@@ -82,7 +82,7 @@ def table_columns(inspector: Any, table: str, schema: str | None, mapping: Mappi
     for one in inspector.get_columns(table, schema=schema):
         made = _column(one["name"], one["type"], mapping)
         if made is None:
-            log.warning("column %s.%s of type %s has no Connect type and is left out", table, one["name"], one["type"])
+            log.warning("column %s.%s of type %s has no Connect type and is ignored", table, one["name"], one["type"])
             continue
         is_key = mapping.database.kind == "sqlite" and bool(one.get("primary_key"))
         nullable = one.get("nullable", True) and not is_key

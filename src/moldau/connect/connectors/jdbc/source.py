@@ -203,7 +203,7 @@ class JdbcSourceConnector(SourceConnector):
             try:
                 found = self._find_tables()
             except sqlalchemy.exc.SQLAlchemyError as error:
-                log.warning("the tables cannot be listed, and are asked for again later: %s", _short(error))
+                log.warning("the tables cannot be listed, will retry: %s", _short(error))
                 continue
             except ConnectError as error:
                 self.context.raise_error(error)
@@ -358,6 +358,6 @@ class JdbcSourceTask(SourceTask):
         is_final = isinstance(error, (sqlalchemy.exc.ProgrammingError, sqlalchemy.exc.NoSuchTableError))
         if is_final or (most >= 0 and self._failures > most):
             raise ConnectError(f"the query failed: {_short(error)}") from error
-        log.warning("the database failed (%d times in a row) and is asked again: %s", self._failures, _short(error))
+        log.warning("the database failed (%d times in a row), will retry: %s", self._failures, _short(error))
         self._database.engine.dispose()
         self.context.wait(min(LONGEST_WAIT_SECONDS, self._values["connection.backoff.ms"] / 1000))

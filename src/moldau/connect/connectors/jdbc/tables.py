@@ -81,7 +81,7 @@ class Tables:
     def _definition(self, one: Field) -> str:
         kind = column_type(self._database, one.schema, is_key=one.is_key)
         text = f"{self._database.quote(one.name)} {kind}"
-        default = _default_text(one.schema)
+        default = _default_text(one.schema, self._database.kind)
         # MySQL has no defaults for texts.
         if default is not None and not (self._database.kind == "mysql" and kind == "TEXT"):
             text += f" DEFAULT {default}"
@@ -94,7 +94,7 @@ def _plain(text: str) -> str:
     return text.replace("%%", "%")
 
 
-def _default_text(schema: DataSchema) -> str | None:
+def _default_text(schema: DataSchema, kind: str) -> str | None:
     value = schema.default
     match value:
         case bool():
@@ -102,5 +102,7 @@ def _default_text(schema: DataSchema) -> str | None:
         case int() | float() if schema.name is None:
             return repr(value)
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            text = value.replace("'", "''")
+            # MySQL takes a backslash for the start of an escape, so that one before a quote would end the text.
+            return "'" + (text.replace("\\", "\\\\") if kind == "mysql" else text) + "'"
     return None

@@ -204,7 +204,7 @@ def _compile(
     repartitions = sum(isinstance(output, RepartitionOutput) for output, _ in emitter.outputs)
     if counts and repartitions != 1:
         raise NotFusedError("not all records go to the aggregation")
-    return _loaded(emitter, processor, repartitions)
+    return _load_compiled(emitter, processor, repartitions)
 
 
 def _source_part(emitter: Emitter, part: ColumnPart, serde: Serde) -> Part:
@@ -219,7 +219,7 @@ def _source_part(emitter: Emitter, part: ColumnPart, serde: Serde) -> Part:
     )
 
 
-def _loaded(emitter: Emitter, processor: Processor, repartitions: int) -> _Compiled:
+def _load_compiled(emitter: Emitter, processor: Processor, repartitions: int) -> _Compiled:
     columns = tuple(sorted(emitter.columns - {"index"}))
     names = ", ".join(("index", *columns))
     given = ", ".join(("indexes", *(f"{name}_column" for name in columns)))

@@ -169,11 +169,11 @@ def _mapped(loop: Loop, node: Any, flow: Flow) -> str:
 def _map(loop: Loop, processor: Any, flow: Flow) -> None:
     mapper = loop.function(processor.node.mapper, "key", "value")
     pair = loop.emitter.variable(f"{mapper}({flow.key.name()}, {flow.value.name()})", "pair")
-    key, value = _unpacked(loop, pair)
+    key, value = _unpack_pair(loop, pair)
     loop.forward(processor, Flow(Part(key), Part(value), flow.timestamp))
 
 
-def _unpacked(loop: Loop, pair: str) -> tuple[str, str]:
+def _unpack_pair(loop: Loop, pair: str) -> tuple[str, str]:
     emitter = loop.emitter
     key, value = emitter.new("key"), emitter.new("value")
     with emitter.block("try:"):
@@ -197,7 +197,7 @@ def _flat_map(loop: Loop, processor: Any, flow: Flow) -> None:
     made = loop.emitter.variable(f"{mapper}({flow.key.name()}, {flow.value.name()})", "made")
     results, pair = _several(loop, made), loop.emitter.new("pair")
     with loop.emitter.block(f"for {pair} in {results}:"):
-        key, value = _unpacked(loop, pair)
+        key, value = _unpack_pair(loop, pair)
         loop.forward(processor, Flow(Part(key), Part(value), flow.timestamp))
 
 

@@ -177,13 +177,13 @@ _INTEGERS: dict[ArithmeticOperator, Callable[[int, int], int]] = {
 }
 
 
-def _wrapped(wrap: Callable[[int], int], compute: Callable[[int, int], int]) -> Callable[[int, int], int]:
+def _wrapping(wrap: Callable[[int], int], compute: Callable[[int, int], int]) -> Callable[[int, int], int]:
     return lambda left, right: wrap(compute(left, right))
 
 
 _OPERATIONS: dict[SqlType, dict[ArithmeticOperator, Callable[[Any, Any], Any]]] = {
-    INTEGER: {operator: _wrapped(wrap_int, compute) for operator, compute in _INTEGERS.items()},
-    BIGINT: {operator: _wrapped(wrap_long, compute) for operator, compute in _INTEGERS.items()},
+    INTEGER: {operator: _wrapping(wrap_int, compute) for operator, compute in _INTEGERS.items()},
+    BIGINT: {operator: _wrapping(wrap_long, compute) for operator, compute in _INTEGERS.items()},
     DOUBLE: {
         ArithmeticOperator.ADD: lambda left, right: left + right,
         ArithmeticOperator.SUBTRACT: lambda left, right: left - right,

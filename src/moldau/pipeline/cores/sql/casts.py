@@ -68,7 +68,7 @@ def converter(source: SqlType, target: SqlType) -> Converter | None:
         return _to_decimal(source, target)
     if isinstance(source, DecimalType):
         return _FROM_DECIMAL.get(target)
-    composed = _composed(source, target)
+    composed = _composed_converter(source, target)
     return composed if composed is not None else _SIMPLE.get((source, target))
 
 
@@ -231,7 +231,7 @@ _SIMPLE: dict[tuple[SqlType, SqlType], Converter] = {
 # --- composed values -----------------------------------------------------------------------------------------
 
 
-def _composed(source: SqlType, target: SqlType) -> Converter | None:
+def _composed_converter(source: SqlType, target: SqlType) -> Converter | None:
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
         return _convert_list(converter(source.element, target.element))
     if isinstance(source, MapType) and isinstance(target, MapType):

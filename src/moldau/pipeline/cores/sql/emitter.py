@@ -108,7 +108,7 @@ class Emitter:
     def value(self, node: SqlExpression) -> str:
         """Append the statements that compute a node; returns the source of its value (a name, or `row[3]`)."""
         if self.level > _DEEPEST and not isinstance(node, Literal | ColumnAt | LambdaParameter):
-            return self._outlined(node)
+            return self._outline_function(node)
         return _EMITTERS[type(node)](self, node)
 
     def scoped(self, node: SqlExpression, handler: str) -> str:
@@ -127,7 +127,7 @@ class Emitter:
         self.line(f"    {result} = None")
         return result
 
-    def _outlined(self, node: SqlExpression) -> str:
+    def _outline_function(self, node: SqlExpression) -> str:
         """The node as a function of the row and of the lambda parameters in reach."""
         inner = Emitter(self._functions, self.names)
         inner._parameters = dict(self._parameters)
@@ -171,7 +171,7 @@ class Emitter:
             return result
         self.line(f"{result} = {left} {node.operator.value} {right}")
         self._wrap(result, node.type)
-        return self._bounded(result, node.type)
+        return self._bounded_name(result, node.type)
 
     def _wrap(self, name: str, of: SqlType | None) -> None:
         if of == INTEGER:
@@ -318,9 +318,9 @@ class Emitter:
         implementation = self.constant(overload.bound([argument.type for argument in node.arguments], node.type), "g")
         arguments = [self.bind(self._element(argument)) for argument in node.arguments]
         call = f"{implementation}({', '.join(arguments)})"
-        return self._bounded(self.bind(_unless_null(call, overload.is_strict, arguments, node)), node.type)
+        return self._bounded_name(self.bind(_unless_null(call, overload.is_strict, arguments, node)), node.type)
 
-    def _bounded(self, name: str, of: SqlType | None) -> str:
+    def _bounded_name(self, name: str, of: SqlType | None) -> str:
         """The name of a value that is not larger than any record."""
         if of in (STRING, BYTES) or isinstance(of, ArrayType):
             self.line(f"if {name} is not None and len({name}) > {MAX_SIZE}: raise too_large()")

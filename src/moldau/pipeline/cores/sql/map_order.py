@@ -23,8 +23,8 @@ def in_java_order(entries: Mapping[KeyT, ValueT]) -> list[tuple[KeyT, ValueT]]:
     buckets = 1 << (len(entries) - 1).bit_length()
     if len(entries) > buckets * 0.75:
         buckets *= 2
-    return sorted(entries.items(), key=lambda entry: _spread(java_hash(str(entry[0]))) & (buckets - 1))
+    return sorted(entries.items(), key=lambda entry: _spread_hash(java_hash(str(entry[0]))) & (buckets - 1))
 
 
-def _spread(hashed: int) -> int:
+def _spread_hash(hashed: int) -> int:
     return hashed ^ (hashed >> 16)

@@ -51,8 +51,8 @@ def compile_row(
     """A function from a row to the values of the items; `labels` name the items in the log."""
     emitter = Emitter(functions)
     log = log or SilentLog()
-    _emit_items(emitter, items, labels or _numbered(items), log)
-    return cast("RowFunction", _compiled(emitter, log))
+    _emit_items(emitter, items, labels or _numbered_names(items), log)
+    return cast("RowFunction", _compile(emitter, log))
 
 
 def compile_value(
@@ -66,7 +66,7 @@ def compile_value(
     emitter = Emitter(functions)
     log = log or SilentLog()
     emitter.line(f"return {emitter.scoped(item, _handler(emitter, label, log))}")
-    return cast("Callable[[Sequence[Value]], Value]", _compiled(emitter, log))
+    return cast("Callable[[Sequence[Value]], Value]", _compile(emitter, log))
 
 
 def compile_filter(
@@ -80,7 +80,7 @@ def compile_filter(
     emitter = Emitter(functions)
     log = log or SilentLog()
     emitter.line(f"return {emitter.scoped(condition, _handler(emitter, label, log))} is True")
-    return cast("RowFilter", _compiled(emitter, log))
+    return cast("RowFilter", _compile(emitter, log))
 
 
 def compile_projection(
@@ -96,11 +96,11 @@ def compile_projection(
     log = log or SilentLog()
     kept = emitter.scoped(condition, _handler(emitter, "WHERE", log))
     emitter.line(f"if {kept} is not True: return None")
-    _emit_items(emitter, items, labels or _numbered(items), log)
-    return cast("Callable[[Sequence[Value]], Row | None]", _compiled(emitter, log))
+    _emit_items(emitter, items, labels or _numbered_names(items), log)
+    return cast("Callable[[Sequence[Value]], Row | None]", _compile(emitter, log))
 
 
-def _numbered(items: Sequence[SqlExpression]) -> list[str]:
+def _numbered_names(items: Sequence[SqlExpression]) -> list[str]:
     return [f"item {number}" for number, _ in enumerate(items, 1)]
 
 
@@ -113,7 +113,7 @@ def _handler(emitter: Emitter, label: str, log: ProcessingLog) -> str:
     return f"{emitter.constant(log.expression_failed)}({emitter.constant(label)}, error, row)"
 
 
-def _compiled(emitter: Emitter, log: ProcessingLog) -> Any:
+def _compile(emitter: Emitter, log: ProcessingLog) -> Any:
     names = {name: value for name, value in emitter.names.items() if not name.startswith("#")}
     names |= {
         "Fatal": FatalExpressionError,

@@ -67,7 +67,7 @@ class Subscriptions(Store):
         bucket.entries[subscription.primary_key] = subscription
         self._cache.put(self._name(foreign_key, number), bucket)
         if len(bucket.entries) > 2 * CROWDED:
-            self._spread(foreign_key, first.buckets)
+            self._double_buckets(foreign_key, first.buckets)
 
     def delete(self, foreign_key: bytes, primary_key: bytes) -> None:
         """Delete the subscription of a left row, if there is one."""
@@ -91,7 +91,7 @@ class Subscriptions(Store):
         for number in range(self._bucket(foreign_key, 0).buckets):
             yield from self._bucket(foreign_key, number).entries.values()
 
-    def _spread(self, foreign_key: bytes, buckets: int) -> None:
+    def _double_buckets(self, foreign_key: bytes, buckets: int) -> None:
         """Double the buckets of a right key."""
         everything = list(self._all(foreign_key))
         spread = [Bucket(2 * buckets) for _ in range(2 * buckets)]

@@ -32,7 +32,7 @@ def with_times(expression: Expression) -> Expression:
             case Comparison(left=StringLiteral() as text, right=right) if _is_time(right):
                 return replace(part, left=_milliseconds(text))
             case Between(value=value, low=low, high=high) if _is_time(value):
-                return replace(part, low=_bound(low), high=_bound(high))
+                return replace(part, low=_bind_times(low), high=_bind_times(high))
             case _:
                 return None
 
@@ -43,7 +43,7 @@ def _is_time(expression: Expression) -> bool:
     return isinstance(expression, ColumnReference) and expression.name in TIMES
 
 
-def _bound(expression: Expression) -> Expression:
+def _bind_times(expression: Expression) -> Expression:
     return _milliseconds(expression) if isinstance(expression, StringLiteral) else expression
 
 

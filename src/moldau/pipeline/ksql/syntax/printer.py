@@ -37,10 +37,10 @@ def quote_if_needed(name: str) -> str:
     """The name as a statement must write it: in back quotes unless it means the same without."""
     tokens = tokenize(name)
     is_plain = name == name.upper() and tokens.text(0) == name and tokens.kinds[0] in _PLAIN_KINDS
-    return name if is_plain else _quoted(name)
+    return name if is_plain else _quote(name)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -122,7 +122,7 @@ class _Printer:
         if node.source is None:
             return name
         if self._is_sql and name[0].isdigit():  # after a point, digits would be a fraction
-            name = _quoted(name)
+            name = _quote(name)
         return f"{self._name(node.source)}.{name}"
 
     def _lambda_variable(self, node: tree.LambdaVariable) -> str:

@@ -58,12 +58,12 @@ class StateRequests:
         requests = cls(state)
         for key in _SAMPLES:
             expected = [
-                (requests.get(key), {"getValue": messages.GetValue(userKey=_pickled(key))}),
-                (requests.remove(key), {"removeKey": messages.RemoveKey(userKey=_pickled(key))}),
+                (requests.get(key), {"getValue": messages.GetValue(userKey=_pickle(key))}),
+                (requests.remove(key), {"removeKey": messages.RemoveKey(userKey=_pickle(key))}),
                 *(
                     (
                         requests.put(key, value),
-                        {"updateValue": messages.UpdateValue(userKey=_pickled(key), value=_pickled(value))},
+                        {"updateValue": messages.UpdateValue(userKey=_pickle(key), value=_pickle(value))},
                     )
                     for value in _SAMPLES
                 ),
@@ -98,5 +98,5 @@ def _field(tag: bytes, content: bytes) -> bytes:
     return tag + _varint(len(content)) + content
 
 
-def _pickled(data: bytes) -> bytes:
+def _pickle(data: bytes) -> bytes:
     return pickle.dumps((data,), _PICKLE_PROTOCOL)

@@ -396,14 +396,14 @@ def folded_value(fold: NativeAggregate, prefix: str) -> Column:
     """The value of an aggregate, from the columns that `folding_columns` made."""
     from pyspark.sql import functions as f
 
-    columns = [_finished(part, f"{prefix}{number}") for number, part in enumerate(fold.parts)]
+    columns = [_finished_column(part, f"{prefix}{number}") for number, part in enumerate(fold.parts)]
     if fold.parts[0].field is None:
         return columns[0].cast(spark_type(fold.result))
     named = zip(fold.parts, columns, strict=True)
     return f.struct(*(column.cast("bigint").alias(str(part.field)) for part, column in named))
 
 
-def _finished(part: FoldPart, name: str) -> Column:
+def _finished_column(part: FoldPart, name: str) -> Column:
     from pyspark.sql import functions as f
 
     column = f.col(name)

@@ -143,11 +143,11 @@ def realtime_frame(
     ]
     plain = [sink for sink in topology.sinks if not _follows_aggregate(sink)]
     passing = [output for sink in plain for output in whole.sink_outputs(sink)]
-    changes = _folded(rows, foldings, passing)
+    changes = _fold_all(rows, foldings, passing)
     topics |= {
         store_output(one.node.table.store): settings.internal_topic(changelog_topic(one.node)) for one in foldings
     }
-    leaving = [*_outputs(topology, foldings), *_passed(foldings, passing)]
+    leaving = [*_outputs(topology, foldings), *_passing_outputs(foldings, passing)]
     return _with_topics(exploded(changes, leaving), numbers, topics)
 
 
@@ -168,7 +168,7 @@ def _with_topics(rows: DataFrame, numbers: Mapping[str, int], topics: Mapping[st
 # --- one groupBy for all aggregations --------------------------------------------------------------------------
 
 
-def _folded(rows: DataFrame, foldings: list[_Folding], passing: Sequence[_Output]) -> DataFrame:
+def _fold_all(rows: DataFrame, foldings: list[_Folding], passing: Sequence[_Output]) -> DataFrame:
     """The changes of all aggregations: their number, key, window and folded columns; and records that pass through."""
     from pyspark.sql import functions as f
 
@@ -270,7 +270,7 @@ def _passing_candidate(number: int, foldings: list[_Folding], output: _Output) -
     return conditions, [*columns, *(column.cast(kind).alias(name) for column, (name, kind) in passed)]
 
 
-def _passed(foldings: list[_Folding], passing: Sequence[_Output]) -> Iterator[_Output]:
+def _passing_outputs(foldings: list[_Folding], passing: Sequence[_Output]) -> Iterator[_Output]:
     from pyspark.sql import functions as f
 
     for number, (_, columns) in enumerate(passing):

@@ -64,7 +64,7 @@ def type_of_annotation(annotation: Any) -> SqlType:
         return GenericType(annotation.__name__)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _written(arguments[1])
+        return _type_of_mark(arguments[1])
     if origin is list:
         return ArrayType(type_of_annotation(arguments[0]))
     if origin is dict:
@@ -77,7 +77,7 @@ def type_of_annotation(annotation: Any) -> SqlType:
         ) from None
 
 
-def _written(mark: object) -> SqlType:
+def _type_of_mark(mark: object) -> SqlType:
     if isinstance(mark, SqlType):
         return mark
     text = str(mark)

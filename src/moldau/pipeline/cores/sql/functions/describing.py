@@ -81,13 +81,13 @@ def functions_table(functions: FunctionRegistry) -> str:
     """All functions as a Markdown table, for the documentation."""
     rows = ["| function | kind | signatures | what it gives |", "|---|---|---|---|"]
     for function in functions:
-        shown = "<br>".join(f"`{_shown(overload.signature)}`" for overload in function.overloads)
+        shown = "<br>".join(f"`{_signature_text(overload.signature)}`" for overload in function.overloads)
         about = function.description.replace("|", "\\|")
         rows.append(f"| {function.name.upper()} | {function.kind.value.lower()} | {shown} | {about} |")
     return "\n".join(rows)
 
 
-def _shown(signature: Signature) -> str:
+def _signature_text(signature: Signature) -> str:
     given = ", ".join(
         f"{each.name} {type_text(each.type)}{'...' if each.is_variadic else ''}" for each in signature.parameters
     )

@@ -45,7 +45,7 @@ _ENCODERS: dict[str, Callable[[bytes], str]] = {
 }
 
 
-def _known(encoding: str) -> str:
+def _known_encoding(encoding: str) -> str:
     if encoding.lower() not in _ENCODERS:
         raise ExpressionError(f"Supported input and output encodings are: hex, utf8, ascii and base64; not {encoding}")
     return encoding.lower()
@@ -54,21 +54,21 @@ def _known(encoding: str) -> str:
 @BUILTIN.scalar("encode", "(str STRING, input_encoding STRING, output_encoding STRING) -> STRING", category="STRING")
 def encode(text: str, given: str, wanted: str) -> str:
     """A text in one encoding as a text in another: hex, utf8, ascii or base64."""
-    value = _DECODERS[_known(given)](text)
-    return _ENCODERS[_known(wanted)](value)
+    value = _DECODERS[_known_encoding(given)](text)
+    return _ENCODERS[_known_encoding(wanted)](value)
 
 
 @BUILTIN.scalar("from_bytes", "(value BYTES, encoding STRING) -> STRING", category=_CONVERSION)
 def from_bytes(value: bytes, encoding: str) -> str:
     """Bytes as text: hex, utf8, ascii or base64."""
-    encoded = _ENCODERS[_known(encoding)](value)
+    encoded = _ENCODERS[_known_encoding(encoding)](value)
     return encoded.upper() if encoding.lower() == "hex" else encoded
 
 
 @BUILTIN.scalar("to_bytes", "(value STRING, encoding STRING) -> BYTES", category=_CONVERSION)
 def to_bytes(text: str, encoding: str) -> bytes:
     """The bytes of a text: hex, utf8, ascii or base64."""
-    return _DECODERS[_known(encoding)](text)
+    return _DECODERS[_known_encoding(encoding)](text)
 
 
 _ORDERS = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}

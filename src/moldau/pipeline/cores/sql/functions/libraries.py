@@ -60,11 +60,11 @@ def functions_of(library: FunctionLibrary | None) -> FunctionRegistry:
         _loaded[package] = library
         for name, _ in library.modules:
             if not name.startswith("_"):
-                _declare_module(registry, _imported(package, name), f"{library.name}/{name}.py")
+                _declare_module(registry, _import_module(package, name), f"{library.name}/{name}.py")
     return registry
 
 
-def _imported(package: str, name: str) -> ModuleType:
+def _import_module(package: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"{package}.{name}")
     except Exception as problem:

@@ -250,7 +250,7 @@ def rpad(value: Any, length: int, padding: Any) -> Any:
 _MASKS = "upper STRING, lower STRING, digit STRING, other STRING"
 
 
-def _masked(text: str, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> str:
+def _mask_text(text: str, upper: str | None, lower: str | None, digit: str | None, other: str | None) -> str:
     marks = [None if mark is None else mark[:1] for mark in (upper, lower, digit, other)]
 
     def mark_of(character: str) -> str:
@@ -269,7 +269,7 @@ _DEFAULT_MASKS = ("X", "x", "n", "-")
 )
 def mask(text: str | None, *masks: str | None) -> str | None:
     """The text with its characters replaced by kind: upper X, lower x, digits n, others -; NULL keeps a kind."""
-    return None if text is None else _masked(text, *(masks or _DEFAULT_MASKS))
+    return None if text is None else _mask_text(text, *(masks or _DEFAULT_MASKS))
 
 
 def _partly_masked(split_at: Callable[[int, int], int], masks_left: bool) -> Callable[..., str | None]:
@@ -281,8 +281,8 @@ def _partly_masked(split_at: Callable[[int, int], int], masks_left: bool) -> Cal
         at = split_at(len(text), min(count, len(text)))
         chosen = masks or _DEFAULT_MASKS
         if masks_left:
-            return _masked(text[:at], *chosen) + text[at:]
-        return text[:at] + _masked(text[at:], *chosen)
+            return _mask_text(text[:at], *chosen) + text[at:]
+        return text[:at] + _mask_text(text[at:], *chosen)
 
     return partly
 

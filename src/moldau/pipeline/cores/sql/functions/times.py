@@ -97,16 +97,16 @@ for _name, _kind, _about in (
     ("timestamptostring", "BIGINT", "Milliseconds since 1970 as text by a pattern, in UTC or another time zone."),
 ):
 
-    def _formatted(ms: int, pattern: str, zone_id: str = "UTC") -> str:
+    def _format_time(ms: int, pattern: str, zone_id: str = "UTC") -> str:
         return _format_timestamp(ms, pattern, zone_id)
 
-    _formatted.__doc__ = _about
+    _format_time.__doc__ = _about
     BUILTIN.scalar(
         _name,
         f"(timestamp {_kind}, format STRING) -> STRING",
         f"(timestamp {_kind}, format STRING, timezone STRING) -> STRING",
         category=_DATES,
-    )(_formatted)
+    )(_format_time)
 
 
 @BUILTIN.scalar("datetostring", "(epoch_days INTEGER, format STRING) -> STRING", category=_DATES)

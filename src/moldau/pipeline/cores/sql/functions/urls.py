@@ -13,7 +13,7 @@ _URL = "URL"
 _ILLEGAL = re.compile(r"[\s<>\"{}|\\^`\x00-\x1f]")
 
 
-def _parsed(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     if _ILLEGAL.search(url) or re.search(r"%(?![0-9a-fA-F]{2})", url):
         raise ExpressionError(f"not a URL: {url[:80]!r}")
     try:
@@ -25,24 +25,24 @@ def _parsed(url: str) -> SplitResult:
 
 
 def _fragment(url: str) -> str | None:
-    parts = _parsed(url)
+    parts = _parse_url(url)
     return unquote(parts.fragment) if "#" in url else None
 
 
 def _query(url: str) -> str | None:
-    parts = _parsed(url)
+    parts = _parse_url(url)
     return unquote(parts.query) if "?" in url.split("#", 1)[0] else None
 
 
 def _host(url: str) -> str | None:
-    netloc = _parsed(url).netloc.rpartition("@")[2]
+    netloc = _parse_url(url).netloc.rpartition("@")[2]
     if netloc.startswith("["):
         return netloc.partition("]")[0] + "]"
     return netloc.partition(":")[0] or None
 
 
 def _path(url: str) -> str | None:
-    parts = _parsed(url)
+    parts = _parse_url(url)
     return None if _is_opaque(url, parts) else unquote(parts.path)
 
 
@@ -52,7 +52,7 @@ def _is_opaque(url: str, parts: SplitResult) -> bool:
 
 
 def _protocol(url: str) -> str | None:
-    _parsed(url)  # refuses what is no URL; the scheme itself is taken as it is written
+    _parse_url(url)  # refuses what is no URL; the scheme itself is taken as it is written
     found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", url)
     return found[1] if found else None
 
@@ -72,7 +72,7 @@ for _name, _implementation, _about in (
 @BUILTIN.scalar("url_extract_port", "(input STRING) -> INTEGER", category=_URL)
 def url_extract_port(url: str) -> int | None:
     """The port of a URL, NULL if it has none."""
-    return _parsed(url).port
+    return _parse_url(url).port
 
 
 @BUILTIN.scalar("url_extract_parameter", "(input STRING, parameter STRING) -> STRING", category=_URL)

@@ -200,7 +200,7 @@ def _choices(function: Callable[..., Any], parameters: Sequence[Any], skip: int)
     return [parameters[: len(parameters) - left_out] for left_out in range(optional + 1)]
 
 
-def _returned(function: Callable[..., Any]) -> Any:
+def _returned_type(function: Callable[..., Any]) -> Any:
     hints = get_type_hints(function, include_extras=True)
     if "return" not in hints:
         raise FunctionLookupError(f"{function.__name__}: the result has no annotation")
@@ -233,7 +233,7 @@ def _converting(function: Callable[..., Any], annotations: Sequence[Any], return
 
 
 def _scalar(function: Callable[..., Any], mark: _Mark) -> list[ScalarOverload]:
-    parameters, returned = _parameters(function, 0), _returned(function)
+    parameters, returned = _parameters(function, 0), _returned_type(function)
     annotations = [annotation for _, annotation in parameters]
     return [
         ScalarOverload(
@@ -249,7 +249,7 @@ def _scalar(function: Callable[..., Any], mark: _Mark) -> list[ScalarOverload]:
 
 
 def _table(function: Callable[..., Any]) -> TableOverload:
-    parameters, returned = _parameters(function, 0), _returned(function)
+    parameters, returned = _parameters(function, 0), _returned_type(function)
     rows = type_of_annotation(returned)
     if get_origin(returned) is not list or not isinstance(rows, ArrayType):
         raise FunctionLookupError(
@@ -275,8 +275,8 @@ def _aggregate(made: Any) -> list[AggregateOverload]:
             raise FunctionLookupError(f"{made.__name__}: an aggregate function needs a method {method}")
     arguments = _parameters(made.add, 2)
     constants = _parameters(made.__init__, 1) if made.__init__ is not object.__init__ else []
-    state = type_of_annotation(_returned(made.initial))
-    returned = _returned(made.result if hasattr(made, "result") else made.initial)
+    state = type_of_annotation(_returned_type(made.initial))
+    returned = _returned_type(made.result if hasattr(made, "result") else made.initial)
     result = type_of_annotation(returned)
     annotations = [annotation for _, annotation in arguments]
     is_strict = not any(map(allows_none, annotations))

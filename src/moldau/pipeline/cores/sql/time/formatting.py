@@ -30,28 +30,28 @@ class _Moment:
 
     @property
     def date(self) -> tuple[int, int, int]:
-        return date_of(_needed(self.days, "date"))
+        return date_of(_require_field(self.days, "date"))
 
     @property
     def weekday(self) -> int:
         """1 is Monday."""
-        return (_needed(self.days, "date") + 3) % 7 + 1
+        return (_require_field(self.days, "date") + 3) % 7 + 1
 
     @property
     def day_of_year(self) -> int:
-        days = _needed(self.days, "date")
+        days = _require_field(self.days, "date")
         return days - days_of(self.date[0], 1, 1) + 1
 
     @property
     def time(self) -> int:
-        return _needed(self.ms, "time")
+        return _require_field(self.ms, "time")
 
     @property
     def seconds_east(self) -> int:
-        return _needed(self.offset, "time zone")
+        return _require_field(self.offset, "time zone")
 
 
-def _needed(value: int | None, what: str) -> int:
+def _require_field(value: int | None, what: str) -> int:
     if value is None:
         raise ExpressionError(f"the pattern asks for a {what}, which the value does not have")
     return value
@@ -59,19 +59,19 @@ def _needed(value: int | None, what: str) -> int:
 
 def format_date(days: int, pattern: str) -> str:
     """A date by a pattern."""
-    return _written(read_pattern(pattern), _Moment(days, None))
+    return _write_parts(read_pattern(pattern), _Moment(days, None))
 
 
 def format_time(ms: int, pattern: str) -> str:
     """A time of the day by a pattern."""
-    return _written(read_pattern(pattern), _Moment(None, ms))
+    return _write_parts(read_pattern(pattern), _Moment(None, ms))
 
 
 def format_timestamp(ms: int, pattern: str, zone_id: str, where: tzinfo) -> str:
     """A moment in a zone by a pattern."""
     offset = offset_seconds_at(ms, where)
     days, of_day = divmod(ms + offset * 1000, MS_PER_DAY)
-    return _written(read_pattern(pattern), _Moment(days, of_day, offset, zone_id, _zone_name(ms, where, zone_id)))
+    return _write_parts(read_pattern(pattern), _Moment(days, of_day, offset, zone_id, _zone_name(ms, where, zone_id)))
 
 
 def _zone_name(ms: int, where: tzinfo, zone_id: str) -> str:
@@ -82,7 +82,7 @@ def _zone_name(ms: int, where: tzinfo, zone_id: str) -> str:
     return name.removeprefix("UTC") if name.startswith(("UTC+", "UTC-")) else name
 
 
-def _written(parts: tuple[Part, ...], moment: _Moment) -> str:
+def _write_parts(parts: tuple[Part, ...], moment: _Moment) -> str:
     written: list[str] = []
     for part in parts:
         match part:
@@ -90,7 +90,7 @@ def _written(parts: tuple[Part, ...], moment: _Moment) -> str:
                 written.append(part.text)
             case Optional():
                 try:
-                    written.append(_written(part.parts, moment))
+                    written.append(_write_parts(part.parts, moment))
                 except ExpressionError:
                     continue
             case PatternField():
@@ -101,7 +101,7 @@ def _written(parts: tuple[Part, ...], moment: _Moment) -> str:
 Writer = Callable[[_Moment, int], str]
 
 
-def _padded(value: Callable[[_Moment], int]) -> Writer:
+def _padded_writer(value: Callable[[_Moment], int]) -> Writer:
     def write(moment: _Moment, count: int) -> str:
         number = value(moment)
         text = str(abs(number)).rjust(count, "0")
@@ -124,7 +124,7 @@ def _year(year_of: Callable[[_Moment], int]) -> Writer:
     return write
 
 
-def _named(value: Callable[[_Moment], int], names: tuple[str, ...]) -> Writer:
+def _name_writer(value: Callable[[_Moment], int], names: tuple[str, ...]) -> Writer:
     def write(moment: _Moment, count: int) -> str:
         number = value(moment)
         if count <= 2:
@@ -151,7 +151,7 @@ def _localized_weekday(moment: _Moment, count: int) -> str:
 def _week(moment: _Moment) -> tuple[int, int]:
     """Year and week where weeks start on Sunday and the first one holds January 1st."""
     year = moment.date[0]
-    days = _needed(moment.days, "date")
+    days = _require_field(moment.days, "date")
     for candidate in (year + 1, year):
         new_year = days_of(candidate, 1, 1)
         start = new_year - (new_year + 4) % 7
@@ -227,12 +227,12 @@ def _localized_offset(moment: _Moment, count: int) -> str:
 
 
 def _zone_text(moment: _Moment, count: int) -> str:
-    _needed(moment.offset, "time zone")
+    _require_field(moment.offset, "time zone")
     return moment.zone_name
 
 
 def _zone_id(moment: _Moment, count: int) -> str:
-    _needed(moment.offset, "time zone")
+    _require_field(moment.offset, "time zone")
     return moment.zone_id
 
 
@@ -241,28 +241,28 @@ _WRITERS: dict[str, Writer] = {
     "u": _year(lambda moment: moment.date[0]),
     "y": _year(lambda moment: moment.date[0] if moment.date[0] > 0 else 1 - moment.date[0]),
     "Y": _year(lambda moment: _week(moment)[0]),
-    "w": _padded(lambda moment: _week(moment)[1]),
-    "W": _padded(_week_of_month),
-    "D": _padded(lambda moment: moment.day_of_year),
-    "M": _named(lambda moment: moment.date[1], MONTHS),
-    "L": _named(lambda moment: moment.date[1], MONTHS),
-    "d": _padded(lambda moment: moment.date[2]),
+    "w": _padded_writer(lambda moment: _week(moment)[1]),
+    "W": _padded_writer(_week_of_month),
+    "D": _padded_writer(lambda moment: moment.day_of_year),
+    "M": _name_writer(lambda moment: moment.date[1], MONTHS),
+    "L": _name_writer(lambda moment: moment.date[1], MONTHS),
+    "d": _padded_writer(lambda moment: moment.date[2]),
     "Q": _quarter,
     "q": _quarter,
     "E": _weekday_name,
     "e": _localized_weekday,
     "c": _localized_weekday,
     "a": _half_day,
-    "H": _padded(_hour),
-    "k": _padded(lambda moment: _hour(moment) or 24),
-    "K": _padded(lambda moment: _hour(moment) % 12),
-    "h": _padded(lambda moment: _hour(moment) % 12 or 12),
-    "m": _padded(lambda moment: moment.time // 60_000 % 60),
-    "s": _padded(lambda moment: moment.time // 1000 % 60),
+    "H": _padded_writer(_hour),
+    "k": _padded_writer(lambda moment: _hour(moment) or 24),
+    "K": _padded_writer(lambda moment: _hour(moment) % 12),
+    "h": _padded_writer(lambda moment: _hour(moment) % 12 or 12),
+    "m": _padded_writer(lambda moment: moment.time // 60_000 % 60),
+    "s": _padded_writer(lambda moment: moment.time // 1000 % 60),
     "S": _fraction,
-    "A": _padded(lambda moment: moment.time),
-    "n": _padded(lambda moment: moment.time % 1000 * 1_000_000),
-    "N": _padded(lambda moment: moment.time * 1_000_000),
+    "A": _padded_writer(lambda moment: moment.time),
+    "n": _padded_writer(lambda moment: moment.time % 1000 * 1_000_000),
+    "N": _padded_writer(lambda moment: moment.time * 1_000_000),
     "V": _zone_id,
     "v": _zone_text,
     "z": _zone_text,

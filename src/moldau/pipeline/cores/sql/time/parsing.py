@@ -58,7 +58,7 @@ class _Reader:
                     except ExpressionError:
                         self._at, self.found, self.zone = before
                 case PatternField():
-                    self._read_field(part, _reserved(parts[place + 1 :], part))
+                    self._read_field(part, _reserved_digits(parts[place + 1 :], part))
 
     def _read_field(self, field: PatternField, reserved: int) -> None:
         letter, count = field.letter, field.count
@@ -157,7 +157,7 @@ def _century(year: int, is_lenient: bool) -> int:
     return 2000 + year
 
 
-def _reserved(following: Sequence[Part], field: PatternField) -> int:
+def _reserved_digits(following: Sequence[Part], field: PatternField) -> int:
     """How many digits the fixed-width fields right after a number need."""
     total = 0
     for part in following:
@@ -173,7 +173,7 @@ def _reserved(following: Sequence[Part], field: PatternField) -> int:
 # --- from fields to values -----------------------------------------------------------------------------------
 
 
-def _checked(value: int, low: int, high: int, what: str) -> int:
+def _check_range(value: int, low: int, high: int, what: str) -> int:
     if not low <= value <= high:
         raise ExpressionError(f"{value} is no {what}: it must be between {low} and {high}")
     return value
@@ -192,15 +192,15 @@ def _days(found: dict[str, int], defaults: tuple[int, int, int] | None) -> int |
     year = _year(found, defaults[0] if defaults else None)
     if year is None:
         return None
-    _checked(year, -999_999_999, 999_999_999, "year")
+    _check_range(year, -999_999_999, 999_999_999, "year")
     if "D" in found:
-        return days_of(year, 1, 1) + _checked(found["D"], 1, 366 if is_leap(year) else 365, "day of the year") - 1
+        return days_of(year, 1, 1) + _check_range(found["D"], 1, 366 if is_leap(year) else 365, "day of the year") - 1
     month = found.get("M", defaults[1] if defaults else None)
     day = found.get("d", defaults[2] if defaults else None)
     if month is None or day is None:
         return None
-    _checked(month, 1, 12, "month")
-    _checked(day, 1, 31, "day of the month")
+    _check_range(month, 1, 12, "month")
+    _check_range(day, 1, 31, "day of the month")
     days = days_of(year, month, min(day, days_in_month(year, month)))
     if "E" in found and (days + 3) % 7 + 1 != found["E"]:
         raise ExpressionError("the day of the week is not that of the date")
@@ -209,11 +209,11 @@ def _days(found: dict[str, int], defaults: tuple[int, int, int] | None) -> int |
 
 def _hour(found: dict[str, int]) -> int | None:
     if "H" in found:
-        return _checked(found["H"], 0, 23, "hour")
+        return _check_range(found["H"], 0, 23, "hour")
     if "k" in found:
-        return _checked(found["k"], 1, 24, "hour") % 24
+        return _check_range(found["k"], 1, 24, "hour") % 24
     if "h" in found or "K" in found:
-        hour = _checked(found["h"], 1, 12, "hour") % 12 if "h" in found else _checked(found["K"], 0, 11, "hour")
+        hour = _check_range(found["h"], 1, 12, "hour") % 12 if "h" in found else _check_range(found["K"], 0, 11, "hour")
         return hour + 12 * found.get("a", 0) if "a" in found else None
     return None
 
@@ -221,12 +221,12 @@ def _hour(found: dict[str, int]) -> int | None:
 def _milliseconds(found: dict[str, int]) -> int | None:
     """The time of the day, None if there is no hour; missing smaller parts are zero."""
     if "N" in found:
-        return _checked(found["N"] // 1_000_000, 0, MS_PER_DAY - 1, "time")
+        return _check_range(found["N"] // 1_000_000, 0, MS_PER_DAY - 1, "time")
     if "A" in found:
-        return _checked(found["A"], 0, MS_PER_DAY - 1, "time")
+        return _check_range(found["A"], 0, MS_PER_DAY - 1, "time")
     hour = _hour(found)
-    minute = _checked(found.get("m", 0), 0, 59, "minute")
-    second = _checked(found.get("s", 0), 0, 59, "second")
+    minute = _check_range(found.get("m", 0), 0, 59, "minute")
+    second = _check_range(found.get("s", 0), 0, 59, "second")
     fraction = found.get("S", found.get("n", 0)) // 1_000_000
     if hour is None:
         return None
@@ -250,11 +250,11 @@ def lenient_date(text: str, pattern: str) -> int:
     found = reader.found
     if not found.keys().isdisjoint("HhKkmsSAnNa"):
         raise ExpressionError("Date format contains time field.")
-    year = _checked(_year(found, 1970) or 0, -999_999, 999_999, "year")
+    year = _check_range(_year(found, 1970) or 0, -999_999, 999_999, "year")
     if "D" in found:
-        return days_of(year, 1, 1) + _checked(found["D"], -999_999, 999_999, "day") - 1
-    years, month = divmod(_checked(found.get("M", 1), -999_999, 999_999, "month") - 1, 12)
-    return days_of(year + years, month + 1, 1) + _checked(found.get("d", 1), -999_999, 999_999, "day") - 1
+        return days_of(year, 1, 1) + _check_range(found["D"], -999_999, 999_999, "day") - 1
+    years, month = divmod(_check_range(found.get("M", 1), -999_999, 999_999, "month") - 1, 12)
+    return days_of(year + years, month + 1, 1) + _check_range(found.get("d", 1), -999_999, 999_999, "day") - 1
 
 
 def parse_time(text: str, pattern: str) -> int:

@@ -59,7 +59,7 @@ def read_pattern(pattern: str) -> tuple[Part, ...]:
     while at < len(pattern):
         character = pattern[at]
         if character == "'":
-            text, at = _quoted(pattern, at)
+            text, at = _quoted_text(pattern, at)
             levels[-1].append(Text(text))
         elif character == "[":
             levels.append([])
@@ -98,7 +98,7 @@ def _field(letter: str, count: int, pattern: str) -> PatternField:
     return PatternField(letter, count)
 
 
-def _quoted(pattern: str, start: int) -> tuple[str, int]:
+def _quoted_text(pattern: str, start: int) -> tuple[str, int]:
     """The text from a quote to the closing one, and the position after it; '' is one quote."""
     at = start + 1
     text: list[str] = []

@@ -81,7 +81,7 @@ def _arithmetic(node: Arithmetic, row: Sequence[Column]) -> Lowered:
     left, right = lower(node.left, row), lower(node.right, row)
     one, other = left.value, right.value
     if node.type == STRING:
-        return _bounded(f.concat(one, other), [left.fails, right.fails, one.isNull(), other.isNull()])
+        return _bounded_text(f.concat(one, other), [left.fails, right.fails, one.isNull(), other.isNull()])
     one, other = (side.cast(spark_name(node.type)) if node.type in _PLAIN else side for side in (one, other))
     is_division = node.operator in (ArithmeticOperator.DIVIDE, ArithmeticOperator.MODULUS)
     divisor = f.when(other != 0, other) if is_division else other
@@ -221,11 +221,11 @@ def _like(node: Like, row: Sequence[Column]) -> Lowered:
 
 
 def _regex(pattern: str) -> str:
-    parts = [{"%": ".*", "_": "."}.get(one) or _quoted(one) for one in pattern]
+    parts = [{"%": ".*", "_": "."}.get(one) or _quote(one) for one in pattern]
     return f"^{''.join(parts)}\\z"
 
 
-def _quoted(character: str) -> str:
+def _quote(character: str) -> str:
     return f"\\{character}" if re.fullmatch(r"[^\w\s]", character, re.ASCII) and character.isascii() else character
 
 
@@ -297,7 +297,7 @@ def _call(node: Call, row: Sequence[Column]) -> Lowered:
     return Lowered(made.value, any_of([*(one.fails for one in arguments), made.fails]))
 
 
-def _bounded(text: Column, fails: Iterable[Column | None]) -> Lowered:
+def _bounded_text(text: Column, fails: Iterable[Column | None]) -> Lowered:
     """A text that is not larger than any record."""
     from pyspark.sql import functions as f
 
@@ -322,7 +322,7 @@ def _calls() -> dict[str, Callable[[list[Any], Call], Lowered]]:
         return Lowered(f().abs(f().when(~is_lowest, value)), is_lowest)
 
     def concat(arguments: list[Any], node: Call) -> Lowered:
-        return _bounded(f().concat(*(f().coalesce(one, f().lit("")) for one in arguments)), [])
+        return _bounded_text(f().concat(*(f().coalesce(one, f().lit("")) for one in arguments)), [])
 
     def substring(arguments: list[Any], node: Call) -> Lowered:
         text, *places = arguments

@@ -214,12 +214,12 @@ class SqlLowering:
             case SetTimestamp():
                 return _with_time(flow, node.timestamp)
             case ir.Filter(predicate=RowCondition() as predicate):
-                return _filtered(flow, predicate)
+                return _lower_filter(flow, predicate)
             case ir.MapValues():
                 steps = node.mapper.steps if isinstance(node.mapper, RowSteps) else (node.mapper,)
                 for step in steps:
                     assert isinstance(step, SelectRow)
-                    flow = _selected(flow, step)
+                    flow = _lower_select(flow, step)
                 return flow
             case ir.SelectKey(selector=KeyOfRow() as selector):
                 return _with_key(flow, selector)
@@ -278,7 +278,7 @@ def _with_time(flow: Flow, timestamp: RowTimestamp) -> Flow:
     return replace(flow.odd_when(is_missing), timestamp=f.when(flow.row_is_null, flow.timestamp).otherwise(time))
 
 
-def _filtered(flow: Flow, predicate: RowCondition) -> Flow:
+def _lower_filter(flow: Flow, predicate: RowCondition) -> Flow:
     from pyspark.sql import functions as f
 
     holds = lower(predicate.condition, flow.row)
@@ -286,7 +286,7 @@ def _filtered(flow: Flow, predicate: RowCondition) -> Flow:
     return flow.when(f.coalesce(holds.value, f.lit(False)))
 
 
-def _selected(flow: Flow, select: SelectRow) -> Flow:
+def _lower_select(flow: Flow, select: SelectRow) -> Flow:
     made = [lower(one.expression, flow.row) for one in select.columns]
     fails = any_of(one.fails for one in made)
     flow = flow.odd_when(None if fails is None else ~flow.row_is_null & fails)

@@ -138,7 +138,7 @@ class _Realtime:
             rows = self._changes(rows, source, self._aggregate)
             flow = self._results(self._aggregate)
             odd = f.col("odd")
-            normal = self._written(self._followed(self._sink.input, flow), f.col("timestamp"))
+            normal = self._written(self._follow_change(self._sink.input, flow), f.col("timestamp"))
             log = self._log_record(f.col("odd_record.value"), f.col("odd_record.timestamp"))
         chosen = f.when(~odd, f.array(normal))
         if self._settings.processing_log_topic is not None:
@@ -198,14 +198,14 @@ class _Realtime:
         no = f.lit(False)
         return Flow(keys, no, tuple(results(node.aggregator.calls)), no, f.col("timestamp"))
 
-    def _followed(self, node: ir.Node, flow: Flow) -> Flow:
+    def _follow_change(self, node: ir.Node, flow: Flow) -> Flow:
         """A change when it leaves a node behind the aggregation."""
         from pyspark.sql import functions as f
 
         if node is self._aggregate:
             return flow
         assert isinstance(node, ir.OneInput)
-        flow = self._followed(node.input, flow)
+        flow = self._follow_change(node.input, flow)
         match node:
             case ir.TableMapValues(mapper=RowSteps(steps=steps)):
                 for step in steps:

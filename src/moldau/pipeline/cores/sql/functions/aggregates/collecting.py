@@ -155,7 +155,7 @@ def _wanted(constants: Sequence[Value], function: str) -> int:
     return number
 
 
-def _inserted(state: list[Any], value: Any, keys: Callable[[Any], Any], most: int) -> list[Any]:
+def _with_value_inserted(state: list[Any], value: Any, keys: Callable[[Any], Any], most: int) -> list[Any]:
     """A list in descending order with one value more, after its equals."""
     place = bisect_right([keys(each) for each in state], keys(value))
     return state if place >= most else [*state[:place], value, *state[place:]][:most]
@@ -175,7 +175,7 @@ def topk(types: Types, constants: Sequence[Value], settings: Settings) -> Aggreg
 
     return Aggregation(
         initial=list,
-        add=lambda state, value: state if value is None else _inserted(state, value, _rank, most),
+        add=lambda state, value: state if value is None else _with_value_inserted(state, value, _rank, most),
         merge=merge,
         result=state_is_result,
         result_type=of,
@@ -197,7 +197,7 @@ def topk_rows(types: Types, constants: Sequence[Value], settings: Settings) -> A
 
     return Aggregation(
         initial=list,
-        add=lambda state, *row: state if row[0] is None else _inserted(state, row, key, most),
+        add=lambda state, *row: state if row[0] is None else _with_value_inserted(state, row, key, most),
         merge=lambda one, other: sorted([*one, *other], key=key)[:most],
         result=state_is_result,
         result_type=of,
@@ -214,7 +214,7 @@ def topkdistinct(types: Types, constants: Sequence[Value], settings: Settings) -
     of = ArrayType(types[0] or STRING)
 
     def add(state: list[Value], value: Value) -> list[Value]:
-        return state if value is None or value in state else _inserted(state, value, _rank, most)
+        return state if value is None or value in state else _with_value_inserted(state, value, _rank, most)
 
     def merge(one: list[Value], other: list[Value]) -> list[Value]:
         for value in other:

@@ -3,7 +3,7 @@
     JKS:  magic FEEDFEED | version | count | entries | SHA-1 of password, a fixed salt, and all before
     entry: tag 1 = private key, 2 = trusted certificate | alias | created, ms | content
 
-Start at `trusted_certificates_pem`.
+Start at `trusted_certificates_pem` and `key_pem`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from moldau.core.errors import InvalidConfigError
 
-__all__ = ["KeyPem", "private_key_pem", "trusted_certificates_pem"]
+__all__ = ["KeyPem", "key_pem", "private_key_pem", "trusted_certificates_pem"]
 
 JKS_MAGIC = 0xFEEDFEED
 PRIVATE_KEY_TAG, CERTIFICATE_TAG = 1, 2
@@ -61,6 +61,19 @@ def private_key_pem(location: str, store_password: str, key_password: str) -> Ke
     body = encodebytes(key).decode()
     pem = f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----\n"
     return KeyPem(pem, "".join(ssl.DER_cert_to_PEM_cert(certificate) for certificate in chain))
+
+
+def key_pem(location: str, store_password: str, key_password: str) -> KeyPem | None:
+    """The private key of a JKS or PKCS12 file with its chain; `None` for a PEM file, which is used as it is."""
+    if b"-----BEGIN" in _load(location):
+        return None
+    found = private_key_pem(location, store_password, key_password)
+    if found is not None:
+        return found
+    key = _openssl(location, store_password, "-nocerts", "-nodes", wanted="PRIVATE KEY")
+    own = _openssl(location, store_password, "-clcerts", "-nokeys", wanted="CERTIFICATE")
+    authorities = _openssl(location, store_password, "-cacerts", "-nokeys", wanted=None)
+    return KeyPem(key, own + authorities)
 
 
 def _load(location: str) -> bytes:
@@ -164,12 +177,18 @@ def _skip_header(der: bytes, position: int) -> tuple[int, int]:
 
 
 def _openssl_certificates(location: str, password: str) -> str:
-    command = ["openssl", "pkcs12", "-in", location, "-nokeys", "-passin", "stdin"]
-    advice = f"convert it once: openssl pkcs12 -in {location} -nokeys -out ca.pem, then set ssl.truststore.type=PEM"
+    return _openssl(location, password, "-nokeys", wanted="CERTIFICATE")
+
+
+def _openssl(location: str, password: str, *options: str, wanted: str | None) -> str:
+    """What openssl reads from a PKCS12 file, as PEM; raises if there is none of what is `wanted`."""
+    advice = f"convert it once: openssl pkcs12 -in {location} {' '.join(options)} -out store.pem, and name that file"
+    command = ["openssl", "pkcs12", "-in", location, *options, "-passin", "stdin"]
     try:
         done = subprocess.run(command, input=password + "\n", capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise InvalidConfigError(f"{location} is a PKCS12 file and openssl is not installed; {advice}") from None
-    if done.returncode or "BEGIN CERTIFICATE" not in done.stdout:
-        raise InvalidConfigError(f"{location}: openssl found no certificates in it with the given password; {advice}")
+    if done.returncode or (wanted is not None and f"{wanted}-----" not in done.stdout):
+        what = "certificates" if wanted == "CERTIFICATE" else "private key" if wanted else "authorities"
+        raise InvalidConfigError(f"{location}: openssl found no {what} in it with the given password; {advice}")
     return done.stdout

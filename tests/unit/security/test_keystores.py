@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client.properties.keystores import private_key_pem, trusted_certificates_pem
 from moldau.core.errors import InvalidConfigError
+from moldau.security.keystores import private_key_pem, trusted_certificates_pem
 
 KEY_STORE = (
     "/u3+7QAAAAIAAAABAAAAAQACbWUAAAGh4G4ElgAAAH8wfTAOBgorBgEEASoCEQEBBQAEazphvZF8Fu+CX1vK1M3M8KmMaGbCpzy+"
