@@ -11,6 +11,7 @@ import getpass
 import http.client
 import io
 import json
+import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,8 @@ IN_MEMORY: Final = 1 << 20
 
 
 class WebHdfsStorage:
-    """`webhdfs://user@namenode:9870/folder`; without a user it is that of this process, as with Hadoop's tools."""
+    """`webhdfs://user@namenode:9870/folder`; without a user it is $HADOOP_USER_NAME, or that of this process, as with
+    Hadoop's tools."""
 
     def __init__(self, url: str, limits: Limits) -> None:
         parts = urlsplit(url)
@@ -45,7 +47,7 @@ class WebHdfsStorage:
         self._scheme = SCHEMES[parts.scheme]
         self._address = f"{parts.hostname}:{parts.port or DEFAULT_PORTS[parts.scheme]}"
         self._root = parts.path.rstrip("/")
-        self._user = parts.username or getpass.getuser()
+        self._user = parts.username or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         limits.check_host(parts.hostname, parts.port)
 
     def create(self, path: str) -> IO[bytes]:
