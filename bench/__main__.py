@@ -18,6 +18,7 @@ from typing import Any
 
 from bench import clients, growth, report
 from bench.brokers import ApacheKafka, BrokerProcess, Moldau
+from bench.clusters import CLUSTER_WORKLOADS, measure_clusters
 from bench.machine import describe, settle, touch_memory
 from bench.rounds import Results, measure_all, warm_up
 from bench.workloads import FULL, QUICK, TINY, WORKLOADS, Scale, Workload
@@ -28,7 +29,8 @@ KINDS: dict[str, type[BrokerProcess]] = {"kafka": ApacheKafka, "moldau": Moldau}
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.list:
-        print("\n".join([*(f"{w.name:24} {w.title}" for w in WORKLOADS), "growth-partitions", "growth-data"]))
+        shown = [f"{w.name:24} {w.title}" for w in (*WORKLOADS, *CLUSTER_WORKLOADS)]
+        print("\n".join([*shown, "growth-partitions", "growth-data"]))
         return 0
     document: dict[str, Any]
     if arguments.table:
@@ -94,6 +96,7 @@ def _measure(arguments: argparse.Namespace, scale: Scale, document: dict[str, An
         touch_memory(folder, 200_000_000 if arguments.tiny else 1_500_000_000)
         if workloads:
             _side_by_side(kinds, workloads, scale, folder, document["results"])
+        _clusters(arguments, kinds, scale, folder, document["results"])
         _growth(arguments, kinds, folder, document["growth"])
 
 
@@ -108,6 +111,19 @@ def _side_by_side(
         _say("warming up")
         warm_up(brokers, scale)
         measure_all(workloads, brokers, scale, results, _say)
+
+
+def _clusters(
+    arguments: argparse.Namespace,
+    kinds: Sequence[type[BrokerProcess]],
+    scale: Scale,
+    folder: Path,
+    results: Results,
+) -> None:
+    is_short = arguments.quick or arguments.tiny
+    wanted = [w for w in CLUSTER_WORKLOADS if _is_wanted(w.name, arguments.only, default=w.is_quick or not is_short)]
+    if wanted:
+        measure_clusters(wanted, kinds, scale, folder, results, _say)
 
 
 def _growth(

@@ -44,4 +44,10 @@ GOALS: dict[tuple[str, str], Goal] = {
     ("fresh", "startup_s"): at_most(1 / 5),
     ("fresh", "idle_mb"): at_most(1 / 5),
     ("fresh", "loaded_mb"): at_most(1 / 5),
+    ("cluster-produce-1k", "mb_per_s"): at_least(1.5),
+    ("cluster-produce-1k", "cpu_s_per_gb"): at_most(1 / 2),
+    ("cluster-latency-1k", "p99_ms"): at_most(1 / 2),
+    ("cluster-memory", "loaded_mb"): at_most(1 / 5),
+    ("cluster-kill", "beyond_s"): at_most(1 / 2),
+    ("cluster-start", "start_s"): at_most(1 / 3),
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.clusters import CLUSTER_WORKLOADS
 from bench.goals import GOALS
 from bench.rounds import Results, medians
 from bench.workloads import WORKLOADS, Metric
@@ -37,7 +38,7 @@ def render(document: dict[str, Any]) -> str:
 
 def comparison_table(results: Results) -> str:
     rows = [["workload", "", "Kafka", "moldau", "ratio", "goal"]]
-    for workload in WORKLOADS:
+    for workload in (*WORKLOADS, *CLUSTER_WORKLOADS):
         if workload.name not in results:
             continue
         kafka, moldau = (medians(results[workload.name].get(name, [])) for name in ("Kafka", "moldau"))

@@ -8,7 +8,7 @@
  *   rdkafka_load text    brokers=H:P topic=T count=N size=B keys=K words=W   (keyed text, placed as Java clients would)
  *   rdkafka_load consume brokers=H:P topic=T partitions=N count=N consumers=N
  *   rdkafka_load latency brokers=H:P topic=T rate=N count=N size=B
- *   rdkafka_load create  brokers=H:P topic=T partitions=N config=k=v,k=v
+ *   rdkafka_load create  brokers=H:P topic=T partitions=N replicas=N config=k=v,k=v
  *   rdkafka_load alter   brokers=H:P topic=T config=k=v,k=v     (replaces the whole set)
  *   rdkafka_load delete  brokers=H:P topic=T
  */
@@ -391,7 +391,8 @@ static int create_topic(void) {
     rd_kafka_AdminOptions_set_operation_timeout(admin_options, 60000, problem, sizeof problem);
     rd_kafka_AdminOptions_set_request_timeout(admin_options, 80000, problem, sizeof problem);
     rd_kafka_NewTopic_t *topic =
-        rd_kafka_NewTopic_new(text_option("topic", NULL), (int)int_option("partitions", 1), 1, problem, sizeof problem);
+        rd_kafka_NewTopic_new(text_option("topic", NULL), (int)int_option("partitions", 1),
+                              (int)int_option("replicas", 1), problem, sizeof problem);
     each_config(topic, apply_to_topic);
     rd_kafka_CreateTopics(admin, &topic, 1, admin_options, queue);
     check_topic_result(queue);

@@ -98,7 +98,8 @@ def run(
             writer.finish()
         for writer in plain:
             report.acknowledged += writer.acknowledged_count
-            report.problems += writer.failures[:5] + broken_promises(cluster.bootstrap_servers, writer)
+            problems = broken_promises(cluster.bootstrap_servers, writer, has_one_leader=False)
+            report.problems += writer.failures[:5] + problems
         report.transactions = len(transactional.outcomes)
         report.problems += broken_transactions(cluster.bootstrap_servers, transactional)
         report.notes += [f"a transactional producer was replaced: {text}" for text in transactional.fatal_errors]
@@ -216,10 +217,12 @@ def main() -> int:
     machines = Machines(folder, 3) if needs_machines and obstacle is None else None
     report = run(kills=arguments.kills, seed=arguments.seed, folder=folder, faults=faults, machines=machines)
     print(f"seed {arguments.seed}: {report}")
+    if machines is not None:
+        machines.close()
     if arguments.keep:
         print(f"the cluster's folder is {folder}" + ("" if machines is None else ", without its disks"))
     else:
-        shutil.rmtree(folder, ignore_errors=machines is not None)
+        shutil.rmtree(folder)
     return 1 if report.problems else 0
 
 

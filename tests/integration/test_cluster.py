@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from tests.free_ports import free_port
+from tests.integration.cli_commands import run_line
 from tests.integration.cluster import CLUSTER_ID, Cluster, eventually
 from tests.integration.cluster_kills import run as run_kills
 from tests.integration.killable import KillableProcess
@@ -202,6 +203,11 @@ def test_a_broker_alone_joins_takes_replicas_and_leaves_and_its_double_is_refuse
         assert process.terminate() == 0
         eventually(lambda: cluster.isrs("wide").get(0) == [1, 2, 3], "three in sync")
         assert produce(cluster, "wide", range(10, 20)) == [None] * 10
+
+        forget = f"kafka-cluster unregister --bootstrap-server {cluster.bootstrap_servers} --id 4"
+        assert run_line(forget).stdout == "Broker 4 is no longer registered.\n"
+        again = run_line(forget)
+        assert (again.returncode, "Broker ID 4 is not currently registered" in again.stderr) == (1, True)
     finally:
         for one in (process, double, stranger):
             one.kill()

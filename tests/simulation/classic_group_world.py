@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
@@ -26,6 +25,7 @@ from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.coordinator.runtime.shard import Shard
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.errors import StorageError
+from moldau.testing.simulation.kernel import Kernel
 
 GROUP = "g"
 PARTITIONS = 6
@@ -89,11 +89,11 @@ class Client:
 @dataclass
 class World:
     seed: int
-    now_ms: int = 1_000_000
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.random = Random(self.seed)
+        self.kernel = Kernel(self.seed)
+        self.random = self.kernel.random
         self.records: list[CoordinatorRecord] = []
         self.ids = 0
         self.clients = [Client(f"c{n}", instance_id=f"i{n}" if self.random.random() < 0.3 else None) for n in range(6)]
@@ -297,12 +297,16 @@ class World:
         else:
             self.heartbeat(client)
 
+    @property
+    def now_ms(self) -> int:
+        return self.kernel.now_ms
+
     def pass_time(self, milliseconds: int) -> None:
         end_ms = self.now_ms + milliseconds
         while (deadline_ms := self.shard.core.next_deadline_ms()) is not None and deadline_ms <= end_ms:
-            self.now_ms = max(self.now_ms, deadline_ms)
+            self.kernel.run_until(max(self.now_ms, deadline_ms))
             self.shard.on_time(self.now_ms)
-        self.now_ms = end_ms
+        self.kernel.run_until(end_ms)
 
     # --- what must hold ---------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ Clients follow one rule of the protocol: they say what they own only when they h
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from moldau.coordinator.group.group_core import GroupCore
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Outcome
 from moldau.core.errors import ErrorCode
+from moldau.testing.simulation.kernel import Kernel
 
 GROUP = "simulated"
 HEARTBEAT_MS = 5000
@@ -99,7 +99,6 @@ class Client:
 @dataclass
 class World:
     seed: int
-    now_ms: int = 1_000_000
     topics: FakeTopics = field(default_factory=lambda: FakeTopics({}))
     clients: list[Client] = field(default_factory=list)
     away: list[str] = field(default_factory=list)
@@ -109,7 +108,8 @@ class World:
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
+        self.kernel = Kernel(self.seed)
+        self.random = self.kernel.random
         self.settings = ConsumerSettings(group_consumer_regex_refresh_interval_ms=20_000)
         self.core = self.new_core()
         self.loses = 0.15
@@ -147,8 +147,12 @@ class World:
             core.replay(key, value)
         return core
 
+    @property
+    def now_ms(self) -> int:
+        return self.kernel.now_ms
+
     def pass_time(self, elapsed_ms: int) -> None:
-        self.now_ms += elapsed_ms
+        self.kernel.run_for(elapsed_ms)
         while (deadline_ms := self.core.next_deadline_ms()) is not None and deadline_ms <= self.now_ms:
             self.carry_out(self.core.on_time(self.now_ms))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +31,7 @@ from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.coordinator.runtime.shard import Shard
 from moldau.core.errors import ErrorCode
+from moldau.testing.simulation.kernel import Kernel
 
 TOPIC, PARTITIONS = "t", 7
 TOPICS = FakeTopics({TOPIC: TopicFacts(UUID(int=7), PARTITIONS)})
@@ -116,7 +116,6 @@ class ClassicClient:
 @dataclass
 class MixedWorld:
     seed: int
-    now_ms: int = 1_000_000
     records: list[CoordinatorRecord] = field(default_factory=list)
     classic: list[ClassicClient] = field(default_factory=list)
     new: list[Client] = field(default_factory=list)
@@ -125,7 +124,8 @@ class MixedWorld:
     ids: int = 0
 
     def __post_init__(self) -> None:
-        self.random = Random(self.seed)
+        self.kernel = Kernel(self.seed)
+        self.random = self.kernel.random
         self.is_cooperative = self.random.random() < 0.5
         self.loses = 0.1
         self.start()
@@ -152,8 +152,12 @@ class MixedWorld:
         assert group is None or isinstance(group, (ClassicGroup, ConsumerGroup))
         return group
 
+    @property
+    def now_ms(self) -> int:
+        return self.kernel.now_ms
+
     def pass_ms(self, elapsed_ms: int) -> None:
-        self.now_ms += elapsed_ms
+        self.kernel.run_for(elapsed_ms)
         self.shard.on_time(self.now_ms)
 
     # --- clients ------------------------------------------------------------------------------------

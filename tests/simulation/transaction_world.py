@@ -22,6 +22,7 @@ from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.log.producer_state import Marker, ProducerStates
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT, BatchHeader
+from moldau.testing.simulation.kernel import Kernel
 
 IDS = ("orders", "orders", "payments", "refunds")
 """Two of one id fence each other, again and again."""
@@ -144,8 +145,8 @@ class Client:
 
 class World:
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.now_ms = 1_000_000
+        self.kernel = Kernel(seed)
+        self.random = self.kernel.random
         self.log = Log(self.random)
         self.partitions = {one: Partition() for one in PARTITIONS}
         self.clients = [Client(one, self.random.choice((0, 2))) for one in IDS]
@@ -176,6 +177,10 @@ class World:
     def _end(self, transaction: Transaction) -> None:
         self.log.when_committed(lambda: self.due.append((transaction, set(transaction.partitions))))
 
+    @property
+    def now_ms(self) -> int:
+        return self.kernel.now_ms
+
     # --- one step ---------------------------------------------------------------------------------------
 
     def run(self, steps: int) -> None:
@@ -194,10 +199,10 @@ class World:
         elif dice < 0.95:
             self.write_one_marker()
         elif dice < 0.985:
-            self.now_ms += self.random.choice((1, 300, 2 * TIMEOUT_MS))
+            self.kernel.run_for(self.random.choice((1, 300, 2 * TIMEOUT_MS)))
             self.shard.on_time(self.now_ms)
         elif dice < 0.99:
-            self.now_ms += 30_000
+            self.kernel.run_for(30_000)
             self.shard.on_time(self.now_ms)
         else:
             self.kill()
@@ -205,7 +210,7 @@ class World:
     def settle(self) -> None:
         """Let everything come to its end: all that is open is overdue, all that is due is written."""
         for _ in range(60):
-            self.now_ms += 11_000
+            self.kernel.run_for(11_000)
             self.shard.on_time(self.now_ms)
             self.log.commit()
             while self.due:

@@ -132,6 +132,7 @@ ROUTES: dict[int, Route] = {
     55: Route("api_55_describe_quorum", 0, 2, (DESCRIBE_CLUSTER,)),
     60: Route("api_60_describe_cluster", 0, 2, OPEN),
     61: Route("api_61_describe_producers", 0, 0, (READ_TOPIC,)),
+    64: Route("api_64_unregister_broker", 0, 0, (ALTER_CLUSTER,)),
     65: Route("api_65_describe_transactions", 0, 0, (DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC)),
     66: Route("api_66_list_transactions", 0, 2, (DESCRIBE_TRANSACTIONAL_ID,)),
     68: Route("api_68_consumer_group_heartbeat", 0, 1, (READ_GROUP, DESCRIBE_TOPIC)),
@@ -291,6 +292,7 @@ FORWARDED = frozenset(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
     }
 )
 """Requests of clients that the active controller of a cluster answers."""

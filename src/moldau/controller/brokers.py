@@ -11,8 +11,10 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from moldau.controller.errors import RefusedError
 from moldau.controller.features import SUPPORTED
 from moldau.controller.image import NO_LEADER, Endpoint, MetadataImage, PartitionImage
+from moldau.core.errors import ErrorCode
 from moldau.protocol.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -20,9 +22,10 @@ from moldau.protocol.metadata_records import (
     MetadataRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
 
-__all__ = ["BrokerRegistration", "registration", "unfencing"]
+__all__ = ["BrokerRegistration", "registration", "unfencing", "unregistration"]
 
 UNFENCED = -1
 
@@ -57,6 +60,14 @@ def registration(broker: BrokerRegistration, offset: int) -> RegisterBrokerRecor
         fenced=True,
         log_dirs=tuple(broker.log_dirs),
     )
+
+
+def unregistration(image: MetadataImage, node_id: int) -> UnregisterBrokerRecord:
+    """The record that forgets a broker; raises `RefusedError` if it is not known."""
+    broker = image.brokers.get(node_id)
+    if broker is None:
+        raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {node_id} is not currently registered")
+    return UnregisterBrokerRecord(broker_id=node_id, broker_epoch=broker.epoch)
 
 
 def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator[MetadataRecord]:

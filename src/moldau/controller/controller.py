@@ -14,7 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 
+from moldau.controller.brokers import unregistration
 from moldau.controller.configs import ConfigResult, ResourceChange, decide_config_changes
+from moldau.controller.errors import RefusedError
 from moldau.controller.image import MetadataImage
 from moldau.controller.quorum import Committed, Quorum
 from moldau.controller.reassignment import Reassignment, ReassignmentResult, decide_reassignments
@@ -29,6 +31,7 @@ from moldau.controller.topics import (
     decide_topic_deletion,
 )
 from moldau.core.config import BrokerConfig
+from moldau.core.errors import ErrorCode
 from moldau.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
 
 __all__ = ["PRODUCER_ID_BLOCK", "Controller"]
@@ -107,6 +110,15 @@ class Controller:
             if value is not None:
                 return value.strip().lower() == "true"
         return bool(self._config().value("unclean.leader.election.enable"))
+
+    async def unregister(self, node_id: int) -> None:
+        """Forget a broker that is gone; raises `RefusedError`."""
+        await self._change(lambda image: (self._unregistration(image, node_id), None))
+
+    def _unregistration(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
+        if image.is_alive(node_id):
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"broker {node_id} is running; stop it first")
+        return [unregistration(image, node_id)]
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
         """Reserve a block of producer ids for one broker; ids of lost blocks are never reused."""

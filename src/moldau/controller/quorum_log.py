@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from moldau.controller.metadata_log import MetadataLog
 from moldau.controller.quorum_records import batches_in, control_values
 from moldau.controller.quorum_state import NOBODY, QuorumState, load_quorum_state, save_quorum_state
+from moldau.log.errors import TRANSIENT_ERRNOS, StorageError
 from moldau.protocol.record_batch import CONTROL_BIT
 from moldau.protocol.records import Record, control_key, encode_batch
 from moldau.raft.effects import AppendBatches, Effect, ElectionState, Flush, SaveElection, TruncateLog
@@ -92,7 +93,12 @@ class QuorumLog:
     def _save_election(self, state: ElectionState) -> None:
         voted_id = NOBODY if state.voted is None else state.voted.id
         saved = QuorumState(state.epoch, state.leader_id, voted_id, state.voted_directory_id)
-        save_quorum_state(self.log.partition.files, self.log.directory, saved)
+        try:
+            save_quorum_state(self.log.partition.files, self.log.directory, saved)
+        except OSError as error:
+            if error.errno in TRANSIENT_ERRNOS:
+                raise StorageError(f"{self.log.directory}: the election state cannot be written: {error}") from error
+            raise
 
     def append(self, batch: Batch) -> None:
         """Append a batch at the log's end, in its epoch; offset and epoch are written into it.

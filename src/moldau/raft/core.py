@@ -244,6 +244,9 @@ class QuorumCore:
         if not is_leader or replica.voters.truncate(end_offset):
             return None
         replica.log.truncate(end_offset)
+        if not replica.voter_set.is_only(replica.key):
+            # Another controller's disk may have room; here no decision could be written.
+            replica.become_resigned(now_ms)
         return self._decided(now_ms)
 
     def snapshot_saved(self, snapshot: SnapshotId) -> None:

@@ -75,6 +75,7 @@ _HANDLERS = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "api_45_alter_partition_reassignments",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "api_46_list_partition_reassignments",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "api_44_incremental_alter_configs",
+    ApiKey.UNREGISTER_BROKER: "api_64_unregister_broker",
 }
 """The handlers of a broker that need nothing but its controller, its metadata and its settings."""
 

@@ -8,12 +8,16 @@ file. Besides, that port tells clients where brokers are, and answers ZooKeeper'
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import moldau
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
+from moldau.core.ids import render_uuid
+from moldau.log.directories.meta_properties import load_meta_properties, save_meta_properties
 from moldau.log.files import Files
 from moldau.server.controller_node import ControllerNode
 from moldau.server.four_letter_words import PointStatus, answer
@@ -79,18 +83,22 @@ class ZooKeeperNode:
         clock: Clock | None = None,
         files: Files | None = None,
     ) -> None:
-        self._file = file
+        self._file, self._files = file, files or Files()
         self._node = ControllerNode(
             BrokerConfig(file.settings()),
-            may_format=not file.voters,
+            may_format=True,
             on_fatal=on_fatal,
             clock=clock,
-            files=files,
+            files=self._files,
             zookeeper=_Port(file),
         )
 
     async def start(self) -> None:
         """Return once brokers can register; raises `StartupError`."""
+        if self._file.voters and load_meta_properties(self._files, self._file.data_dir) is None:
+            # The members of an ensemble are the same cluster without having met.
+            cluster_id = render_uuid(uuid.UUID(bytes=sha256("\n".join(self._file.voters).encode()).digest()[:16]))
+            save_meta_properties(self._files, self._file.data_dir, cluster_id, self._file.node_id)
         await self._node.start()
         _logger.info("data in %s", self._file.data_dir)
         _logger.info("brokers find their cluster at port %d", self._node.port_of("CONTROLLER"))

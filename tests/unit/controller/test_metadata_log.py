@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import uuid
 from pathlib import Path
@@ -23,6 +24,7 @@ from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
+from moldau.log.errors import StorageError
 from moldau.log.recovery.loading import create_log, open_log
 from moldau.protocol.control_records import encode_control
 from moldau.protocol.messages import Message
@@ -35,6 +37,7 @@ from moldau.protocol.metadata_records import (
     UserScramCredentialRecord,
 )
 from moldau.protocol.records import ControlType, decode_records, split_batches
+from moldau.raft.effects import ElectionState, SaveElection
 from moldau.raft.records import Batch, LeaderChangeRecord
 from moldau.testing.power_loss import ForgetfulFiles
 
@@ -288,3 +291,17 @@ def test_what_a_killed_process_left_unsynced_is_synced_before_a_node_vouches_for
     assert left.log_end_offset == 1
     left.abandon()
     files.close()
+
+
+def test_an_election_that_finds_no_room_on_the_disk_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_metadata(tmp_path)
+
+    def no_room(path: str, data: bytes, **_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(log.partition.files, "atomic_write", no_room)
+    with pytest.raises(StorageError, match="election state"):
+        QuorumLog(log).carry_out(SaveElection(ElectionState(3, 1)))
+    log.partition.close()

@@ -276,18 +276,12 @@ def test_lists_are_split_at_commas_and_trimmed(text: str, values: list[str]) -> 
     assert parse_value("k", ConfigType.LIST, text) == values
 
 
-@pytest.mark.parametrize(
-    ("settings", "servers"),
-    [
-        ({}, []),
-        ({"process.roles": "broker,controller", "controller.quorum.bootstrap.servers": "a:9093"}, []),
-        ({"process.roles": "broker", "controller.quorum.bootstrap.servers": "a:9093,b:9093"}, ["a:9093", "b:9093"]),
-        ({"process.roles": "broker", "controller.quorum.voters": "1@a:9093"}, []),  # it follows the quorum
-        ({"zookeeper.connect": "a:2181,b/kafka"}, ["a:2181", "b:2181"]),
-    ],
-)
-def test_a_node_without_a_controller_of_its_own_registers(settings: dict[str, str], servers: list[str]) -> None:
-    assert BrokerConfig(settings | {"controller.listener.names": "CONTROLLER"}).registration_servers == servers
+def test_a_broker_of_an_old_file_asks_the_addresses_of_zookeeper_for_its_quorum() -> None:
+    config = BrokerConfig({"zookeeper.connect": "a:2181,b/kafka"})
+    assert config.value("process.roles") == ["broker"]
+    assert config.value("controller.quorum.bootstrap.servers") == ["a:2181", "b:2181"]
+    kept = BrokerConfig({"zookeeper.connect": "a:2181", "process.roles": "broker,controller"})
+    assert kept.value("controller.quorum.bootstrap.servers") == [], "process.roles says what the node is"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ class BrokerLifecycle:
         applied_offset: Callable[[], int],
         heartbeat_interval_ms: int,
         registration_timeout_ms: int,
+        stands_aside: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`stands_aside` says before each heartbeat whether this broker should lead nothing for now."""
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._channel = channel
@@ -57,6 +59,7 @@ class BrokerLifecycle:
         self._log_dirs: Sequence[uuid.UUID] = ()
         self._rack: str | None = None
         self._wants_fence = True
+        self._stands_aside = stands_aside
         self._unfenced = asyncio.Event()
         self._nudge = asyncio.Event()
         self._beats: asyncio.Task[None] | None = None
@@ -189,7 +192,8 @@ class BrokerLifecycle:
 
     async def _beat(self) -> bool:
         """Send one; returns whether the next one can wait for its time."""
-        reply = await self._heartbeat()
+        wants_fence = self._wants_fence or self._stands_aside()
+        reply = await self._heartbeat(wants_fence=wants_fence)
         if reply.error_code == ErrorCode.STALE_BROKER_EPOCH:
             error = await self._register()
             if error is ErrorCode.NONE:
@@ -201,14 +205,14 @@ class BrokerLifecycle:
             return True
         if not reply.is_fenced:
             self._unfenced.set()
-        return bool(reply.is_fenced == self._wants_fence and reply.is_caught_up)
+        return bool(reply.is_fenced == wants_fence and reply.is_caught_up)
 
-    async def _heartbeat(self, *, wants_shut_down: bool = False) -> Message:
+    async def _heartbeat(self, *, wants_fence: bool = False, wants_shut_down: bool = False) -> Message:
         request = Message(
             broker_id=self._node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._applied_offset(),
-            want_fence=self._wants_fence,
+            want_fence=wants_fence,
             want_shut_down=wants_shut_down,
             offline_log_dirs=[],
         )

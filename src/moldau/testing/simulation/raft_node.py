@@ -256,7 +256,11 @@ class RaftNode:
             case Answer():
                 self._answer(effect)
             case SaveElection(state):
-                self.disk.election = state
+                if self.disk.log.is_full:
+                    self.kernel.count("failed saves")
+                    self._start_anew()
+                else:
+                    self.disk.election = state
             case AppendBatches(batches):
                 self._append(batches)
             case Flush():
@@ -300,10 +304,14 @@ class RaftNode:
             self.cluster.rules.forget(self, epoch, end_offset)
             self.tell(lambda _: effects)
         else:
-            self.kernel.count("cores started anew")
-            self._forget()
-            incarnation = self.incarnation
-            self.kernel.after(RESTART_MS, lambda: self.start() if self._is_down(incarnation) else None)
+            self._start_anew()
+
+    def _start_anew(self) -> None:
+        """The core is ahead of a disk that has failed it: another one begins with what is there."""
+        self.kernel.count("cores started anew")
+        self._forget()
+        incarnation = self.incarnation
+        self.kernel.after(RESTART_MS, lambda: self.start() if self._is_down(incarnation) else None)
 
     def _is_down(self, incarnation: int) -> bool:
         return self.core is None and self.incarnation == incarnation

@@ -310,6 +310,7 @@ class TransactionClient:
             if code in AGAIN:
                 return
             if code is not ErrorCode.NONE:
+                self._kernel.count(f"ends refused with {code.name}")
                 self._give_up()
                 return
             self._cluster.on_ended(self._transaction, dict(self._touched), is_commit=is_commit)
