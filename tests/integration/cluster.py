@@ -55,7 +55,10 @@ class Cluster:
         count: int = 3,
         settings: Mapping[str, str] | None = None,
         machines: Machines | None = None,
+        more_log_dirs: Mapping[int, Path] | None = None,
     ) -> None:
+        """`more_log_dirs` gives a node a second log directory."""
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.nodes = range(1, count + 1)
         self.hosts = {node: "127.0.0.1" if machines is None else machines.host_of(node) for node in self.nodes}
@@ -71,7 +74,9 @@ class Cluster:
                 f"CONTROLLER://{self.hosts[node]}:{self.controller_ports[node]}",
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": voters,
-                "log.dirs": str(folder / f"data{node}"),
+                "log.dirs": ",".join(
+                    str(one) for one in (folder / f"data{node}", (more_log_dirs or {}).get(node)) if one is not None
+                ),
                 **QUICK,
                 **(settings or {}),
             }

@@ -217,10 +217,12 @@ def main() -> int:
     machines = Machines(folder, 3) if needs_machines and obstacle is None else None
     report = run(kills=arguments.kills, seed=arguments.seed, folder=folder, faults=faults, machines=machines)
     print(f"seed {arguments.seed}: {report}")
+    if machines is not None:
+        machines.close()
     if arguments.keep:
         print(f"the cluster's folder is {folder}" + ("" if machines is None else ", without its disks"))
     else:
-        shutil.rmtree(folder, ignore_errors=machines is not None)
+        shutil.rmtree(folder)
     return 1 if report.problems else 0
 
 

@@ -178,21 +178,24 @@ def test_an_empty_controller_gets_a_snapshot_of_a_log_that_was_trimmed(tmp_path:
     asyncio.run(scenario())
 
 
-def test_a_leader_whose_disk_is_full_refuses_and_goes_on_in_its_epoch(tmp_path: Path) -> None:
+def test_a_leader_whose_disk_is_full_refuses_and_hands_over(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with cluster_of_three(tmp_path) as cluster:
             leader = await cluster.leader()
             quorum, epoch = cluster.quorum(leader), cluster.quorum(leader).epoch
-            before = (await quorum.append([setting(1)])).offset
+            await quorum.append([setting(1)])
             cluster.disks[leader].is_full = True
             refused = await asyncio.gather(
                 *(quorum.append([setting(number)]) for number in (2, 3, 4)), return_exceptions=True
             )
             assert [type(one) for one in refused] == [StorageError] * 3
+            while (another := await cluster.leader()) == leader:
+                await asyncio.sleep(0.01)
+            committed = await cluster.quorum(another).append([setting(5)])
+            assert committed.epoch > epoch
             cluster.disks[leader].is_full = False
-            committed = await quorum.append([setting(3)])
-            assert committed == (before + 1, epoch)
             await cluster.agree()
+            assert cluster.quorum(leader).image.cluster_config["num.io.threads"] == "5"
 
     asyncio.run(scenario())
 

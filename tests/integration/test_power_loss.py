@@ -66,7 +66,7 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         try:
-            with Stranger(self._port, timeout_s=5) as stranger:
+            with Stranger(self._port, timeout_s=60) as stranger:
                 for number in itertools.count():
                     value = b"%d " % number + b"." * self._chance.randrange(1, 400)
                     answer = stranger.produce(self._topic, batch_of(value))

@@ -204,3 +204,32 @@ def test_a_damaged_replica_is_refilled_from_its_leader(cluster: Cluster) -> None
 
 def _segments(cluster: Cluster, node: int, topic: str) -> list[Path]:
     return sorted((cluster.folder / f"data{node}" / f"{topic}-0").glob("*.log"))
+
+
+def test_14_of_two_disks_one_fails_and_only_its_partitions_fail_over(tmp_path: Path) -> None:
+    bad = tmp_path / "bad"
+    with Cluster(tmp_path / "cluster", more_log_dirs={1: bad}) as cluster:
+        cluster.create_topic("split", 4, 3)
+        cluster.wait_until_in_sync("split")
+        assert produce(cluster, "split", range(100)) == [None] * 100
+        there = {int(one.name.rpartition("-")[2]): one for one in bad.glob("split-*")}
+        assert 0 < len(there) < 4
+        cluster.kill(1)
+        for folder in there.values():
+            folder.rename(f"{folder}.away")
+            folder.write_bytes(b"no folder any more")
+        cluster.spawn(1)
+
+        def is_apart() -> bool:
+            isrs = cluster.isrs("split")
+            return len(isrs) == 4 and all((1 in isrs[number]) is (number not in there) for number in range(4))
+
+        eventually(is_apart, "broker 1 is in sync on its good disk only")
+        eventually(lambda: "others are to lead it" in cluster.output_of(1), "it has told the controller")
+        assert produce(cluster, "split", range(100, 200)) == [None] * 100
+
+        for folder in there.values():
+            folder.unlink()
+            folder.with_name(f"{folder.name}.away").rename(folder)
+        cluster.wait_until_in_sync("split")
+        assert sorted(read(cluster, "split", 4, 200)) == list(range(200))

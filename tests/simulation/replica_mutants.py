@@ -145,6 +145,11 @@ def _drops_the_last(image: MetadataImage, node_id: int, may_lose_data: Any = Non
     return LEAVE(image, node_id, lambda topic: True, **orderly)
 
 
+def _always_orderly(image: MetadataImage, node_id: int, may_lose_data: Any = None, *, is_orderly: bool = True) -> Any:
+    """A broker that was not stopped in order stays eligible to lead, whatever its disk has lost."""
+    return LEAVE(image, node_id, lambda topic: False)
+
+
 def _forgets_old_registration(self: BrokerSessions, image: Any, broker: Any, epoch: int, now_ms: int) -> Any:
     """A broker that comes back as another process keeps what it led and its place in the ISR."""
     records, error = REGISTER(self, image, broker, epoch, now_ms)
@@ -207,5 +212,12 @@ MUTANTS = [
         attribute="register",
         replacement=_forgets_old_registration,
         first_seed=66,
+    ),
+    Mutant(
+        "a broker is eligible to lead after an unclean shutdown",
+        target=broker_sessions,
+        attribute="leave",
+        replacement=_always_orderly,
+        first_seed=3203,
     ),
 ]

@@ -34,11 +34,13 @@ class Hdfs(JavaProcesses):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.url = ""
+        self.web_url = ""
+        """The same over HTTP."""
 
     def begin(self) -> None:
         jar = _fetched()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._configure(free_port())
+        self._configure(free_port(), free_port())
         self._classes = ["-cp", f"{self.folder}:{jar}:{_JARS}/*"]
         assert self.spawn("format", [*self._classes, NAME_NODE, "-format"]).wait() == 0, self.log("format")
         self.spawn("name-node", [*self._classes, NAME_NODE])
@@ -50,11 +52,12 @@ class Hdfs(JavaProcesses):
         put = ["org.apache.hadoop.fs.FsShell", "-put", "-f", str(self.folder / "core-site.xml"), "/"]
         return subprocess.run([*small_java(), *self._classes, *put], capture_output=True, check=False).returncode == 0
 
-    def _configure(self, port: int) -> None:
-        self.url = f"hdfs://127.0.0.1:{port}"
+    def _configure(self, port: int, web_port: int) -> None:
+        self.url, self.web_url = f"hdfs://127.0.0.1:{port}", f"webhdfs://127.0.0.1:{web_port}"
         _save(self.folder / "core-site.xml", {"fs.defaultFS": self.url, "hadoop.tmp.dir": f"{self.folder}/blocks"})
-        addresses = ("namenode.http-address", "datanode.address", "datanode.http.address", "datanode.ipc.address")
+        addresses = ("datanode.address", "datanode.http.address", "datanode.ipc.address")
         own = {"dfs.replication": "1", **{f"dfs.{name}": "127.0.0.1:0" for name in addresses}}
+        own["dfs.namenode.http-address"] = f"127.0.0.1:{web_port}"
         _save(self.folder / "hdfs-site.xml", own)
 
 

@@ -281,7 +281,7 @@ class Partition:
 
     def leave(self) -> None:
         """Stop appends because this broker has no replica any more, and wake all waiting requests."""
-        self.is_leader = False
+        self.is_leader, self.leader_id = False, -1
         self.replicas = ()
         self.leading = None
         self.settle()

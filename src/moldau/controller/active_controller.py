@@ -22,6 +22,7 @@ from moldau.controller.errors import RefusedError
 from moldau.controller.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
 from moldau.controller.partition_changes import RECOVERING
 from moldau.controller.replay import apply_partition_change
+from moldau.controller.replica_places import ReplicaPlace, decide_place
 from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
@@ -242,6 +243,25 @@ class ActiveController(Controller):
         ]
         elected = [elect(image, topic, number, may_lose=True) for topic, number in leaderless]
         return [one for one in elected if isinstance(one, PartitionChangeRecord)], None
+
+    async def place_replicas(self, node_id: int, broker_epoch: int, places: Sequence[ReplicaPlace]) -> list[ErrorCode]:
+        """Note in which directories a broker has replicas, or that it cannot use them; one code for each, in order."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], list[ErrorCode]]:
+            broker = image.brokers.get(node_id)
+            if broker is None:
+                raise RefusedError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} is not registered")
+            if broker.epoch != broker_epoch:
+                raise RefusedError(ErrorCode.STALE_BROKER_EPOCH, f"broker {node_id} is registered with another epoch")
+            records: list[MetadataRecord] = []
+            codes = []
+            for place in places:
+                decided = decide_place(image, node_id, place)
+                codes.append(decided if isinstance(decided, ErrorCode) else ErrorCode.NONE)
+                records += [] if isinstance(decided, ErrorCode) else decided
+            return records, codes
+
+        return await self._change(decide)
 
     def _unregistration(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
         """A broker that is alive hands over what it leads first; it registers anew when it notices."""

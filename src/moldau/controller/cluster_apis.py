@@ -19,6 +19,7 @@ from moldau.controller.elections import IsrProposal
 from moldau.controller.errors import RefusedError, refusal_of
 from moldau.controller.hand_over import HandedMetadata
 from moldau.controller.image import Endpoint, TopicImage
+from moldau.controller.replica_places import ReplicaPlace
 from moldau.controller.topic_names import METADATA_TOPIC
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.api import (
@@ -42,6 +43,7 @@ CLUSTER_APIS: Final[Mapping[int, tuple[int, int]]] = {
     ApiKey.BROKER_REGISTRATION: (0, 4),
     ApiKey.BROKER_HEARTBEAT: (0, 1),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: (0, 0),
     # Of tools that are given the address of a controller; those of brokers' clients come in Envelopes.
     ApiKey.UPDATE_FEATURES: (0, 2),
     ApiKey.UNREGISTER_BROKER: (0, 0),
@@ -80,6 +82,8 @@ class ClusterApis:
                 return await self._alter_partitions(request, header.api_version)
             case ApiKey.ALLOCATE_PRODUCER_IDS:
                 return await self._allocate(request)
+            case ApiKey.ASSIGN_REPLICAS_TO_DIRS:
+                return await self._place_replicas(request)
             case ApiKey.PRODUCE:
                 return await self._produce(request)
             case ApiKey.ENVELOPE:
@@ -174,6 +178,37 @@ class ClusterApis:
                 )
             topics.append(Message(topic_id=topic.topic_id, partitions=partitions))
         return Message(error_code=ErrorCode.NONE, topics=topics)
+
+    async def _place_replicas(self, request: Message) -> Message:
+        places = [
+            ReplicaPlace(directory.id_, topic.topic_id, one.partition_index)
+            for directory in request.directories
+            for topic in directory.topics
+            for one in topic.partitions
+        ]
+        try:
+            codes = iter(await self._controller.place_replicas(request.broker_id, request.broker_epoch, places))
+        except MoldauError as error:
+            return Message(error_code=refusal_of(error)[0], directories=[])
+        return Message(
+            error_code=ErrorCode.NONE,
+            directories=[
+                Message(
+                    id_=directory.id_,
+                    topics=[
+                        Message(
+                            topic_id=topic.topic_id,
+                            partitions=[
+                                Message(partition_index=one.partition_index, error_code=next(codes))
+                                for one in topic.partitions
+                            ],
+                        )
+                        for topic in directory.topics
+                    ],
+                )
+                for directory in request.directories
+            ],
+        )
 
     # --- requests of brokers' clients -------------------------------------------------------------------
 

@@ -14,15 +14,22 @@ from moldau.controller.eligible_leaders import has_eligible_leaders, min_isr_of
 from moldau.controller.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage, TopicImage
 from moldau.protocol.metadata_records import PartitionChangeRecord
 
-__all__ = ["RECOVERED", "RECOVERING", "PartitionDraft", "directory_of", "is_electable"]
+__all__ = ["LOST", "RECOVERED", "RECOVERING", "PartitionDraft", "directory_of", "is_electable", "is_reserved"]
 
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 """The state of a leader elected without regard to lost records, until it has said that it goes on."""
 
 UNCHANGED_STATE: Final = -1
+LOST: Final = uuid.UUID(int=1)
+"""The directory of a replica that its broker cannot use."""
 _RESERVED: Final = 100
 """Directory ids below it have meanings of their own, such as "not assigned yet"."""
+
+
+def is_reserved(directory: uuid.UUID | None) -> bool:
+    """Whether this is no directory, but says something about one."""
+    return directory is None or directory.int < _RESERVED
 
 
 def directory_of(broker: BrokerImage | None) -> uuid.UUID | None:
@@ -41,7 +48,7 @@ def is_electable(image: MetadataImage, partition: PartitionImage, node_id: int) 
     if node_id not in partition.replicas or len(partition.directories) != len(partition.replicas):
         return True
     directory = partition.directories[partition.replicas.index(node_id)]
-    return directory is None or directory.int < _RESERVED or directory in broker.log_dirs
+    return directory != LOST and (is_reserved(directory) or directory in broker.log_dirs)
 
 
 class PartitionDraft:
@@ -58,6 +65,8 @@ class PartitionDraft:
         self.recovery_state = now.leader_recovery_state
         self.lost: frozenset[int] = frozenset()
         """Replicas whose broker ended without order: they may lack the end of their logs."""
+        self.placed: tuple[int, uuid.UUID | None] | None = None
+        """A replica, and the directory that it is in from now on."""
         self.prefers_first = False
         """Whether the first replica of the assignment is to lead, if it can."""
         self.may_lose_data = False
@@ -132,6 +141,9 @@ class PartitionDraft:
         return node_id in self.isr or (self._has_eligible and not self.isr and node_id in self._eligible)
 
     def _is_electable(self, node_id: int) -> bool:
+        if self.placed is not None and node_id == self.placed[0]:
+            broker, directory = self._image.brokers.get(node_id), self.placed[1]
+            return broker is not None and broker.is_active and directory in broker.log_dirs
         return is_electable(self._image, self.now, node_id)
 
     def _lead_with(self, node_id: int) -> None:
@@ -181,6 +193,8 @@ class PartitionDraft:
 
     def _directory(self, node_id: int) -> uuid.UUID | None:
         now = self.now
+        if self.placed is not None and node_id == self.placed[0]:
+            return self.placed[1]
         is_known = node_id in now.replicas and len(now.directories) == len(now.replicas)
         if not is_known or self._has_refilled(node_id):
             return directory_of(self._image.brokers.get(node_id))
@@ -191,7 +205,7 @@ class PartitionDraft:
         return node_id in self.isr and node_id not in self.now.isr and not self._is_electable(node_id)
 
     def _has_new_directory(self) -> bool:
-        return any(self._has_refilled(one) for one in self.isr)
+        return self.placed is not None or any(self._has_refilled(one) for one in self.isr)
 
 
 def _if_other(wanted: tuple[int, ...], present: Sequence[int]) -> tuple[int, ...] | None:

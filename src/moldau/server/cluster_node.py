@@ -24,6 +24,7 @@ from moldau.broker.cluster.standing_aside import DiskRoom
 from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
+from moldau.broker.replication.places import ReplicaPlaces
 from moldau.controller.controller import Controller
 from moldau.controller.image_diff import difference
 from moldau.controller.metadata_loss import forgotten_cluster
@@ -86,6 +87,7 @@ class ClusterNode(Node):
     _lifecycle: BrokerLifecycle | None = None
     _fetchers: Fetchers | None = None
     _isr_changes: IsrChanges | None = None
+    _places: ReplicaPlaces | None = None
     _peers: BrokerPeers | None = None
     _follower: asyncio.Task[None] | None = None
 
@@ -146,6 +148,8 @@ class ClusterNode(Node):
         broker.forwarding = controller
         self._serve(broker, server, source, topic_configs)
         self._replicate(broker, channel, lifecycle)
+        own = {path: found.directory_id for path, found in identities.items() if found.directory_id is not None}
+        self._places = ReplicaPlaces(broker, channel, lambda: lifecycle.broker_epoch, own)
         self._follower = asyncio.ensure_future(self._follow(part, controller))
         self._descriptors = DescriptorWatch(
             self._loop, lambda keep: broker.data_plane.slow_appends.between(lambda: logs.release_files(keep))
@@ -288,7 +292,7 @@ class ClusterNode(Node):
             if self._logs is not None:
                 self._logs.broker_epoch = self._lifecycle.broker_epoch
         remote = None if self.broker is None else self.broker.remote_transactions
-        for part in (self._fetchers, self._isr_changes, remote, self._peers):
+        for part in (self._fetchers, self._isr_changes, self._places, remote, self._peers):
             if part is not None:
                 part.close()
         if self._follower is not None:

@@ -1,10 +1,10 @@
 """The loop around a source task: poll, transform, convert, produce, and store the offsets.
 
-In a distributed worker the records and their offsets are one transaction: after `poll` (the default), after
-`transaction.boundary.interval.ms`, or where the connector says. The transactional id is the task's, so a successor
-fences it before it reads the offsets. While a transaction is committed, which is mostly waiting, the task polls for the
-next one. A standalone worker writes offsets to a file after the records are stored, which is at least once. Start at
-`SourceRun.run`.
+In a distributed worker the records and their offsets are one transaction: after `poll`, after
+`transaction.boundary.interval.ms`, or where the connector says; by default after one poll or, under load, a few. The
+transactional id is the task's, so a successor fences it before it reads the offsets. While a transaction is committed,
+which is mostly waiting, the task polls for the next one. A standalone worker writes offsets to a file after the records
+are stored, which is at least once. Start at `SourceRun.run`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ IDLE_S = 0.05
 QUICK_S = 0.005
 CLOSE_S = 5.0
 COMMIT_SLICE_S = 1.0
+FULL_LEAST, GATHERED_MOST = 100, 20_000
+"""Records of a poll after which there probably are more, and of the polls that may share a transaction."""
 
 
 class _Context(SourceTaskContext):
@@ -121,6 +123,9 @@ class SourceRun:
         """The commit that is under way."""
         self._sent: list[SourceRecord] = []
         """The records of that transaction."""
+        self._gathers = not self._config.get("transaction.boundary")
+        self._fullest = 0
+        """The most records of a poll so far."""
         self._counts = dict.fromkeys(
             (
                 "source-record-poll-total",
@@ -165,7 +170,7 @@ class SourceRun:
         self._start_task(offsets)
         try:
             while not self._run.stopping.is_set():
-                records = self._poll()
+                records = self._with_more(self._poll())
                 self._finish_commit(offsets)
                 if records:
                     self._transact(transactions, records)
@@ -175,6 +180,21 @@ class SourceRun:
                 with suppress(Exception):
                     self._finish_commit(offsets)
             self._task.stop()
+
+    def _with_more(self, records: list[SourceRecord]) -> list[SourceRecord]:
+        """Add what further polls give while the last transaction is still being committed.
+
+        Only after full polls, which say that there is more: another poll might wait, and the records with it. A
+        connector with `transaction.boundary=poll` in its configuration gets a transaction for each poll.
+        """
+        last, gathered = records, list(records)
+        while self._gathers and self._commit is not None and not self._commit.wait(0):
+            self._fullest = max(self._fullest, len(last))
+            if len(last) < max(self._fullest, FULL_LEAST) or len(gathered) >= GATHERED_MOST:
+                break
+            last = self._poll()
+            gathered += last
+        return gathered
 
     def _transact(self, transactions: Transactions, records: list[SourceRecord]) -> None:
         """Send the records of a transaction, and let its commit begin."""

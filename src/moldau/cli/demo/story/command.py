@@ -138,7 +138,7 @@ class _Fate:
 def _folder(data: Path | None, fate: _Fate) -> Iterator[Path]:
     """Where everything is kept; a temporary folder unless the user names one. Only that one is removed."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix="moldau-demo-")) if data is None else _new_folder(data)
+        folder = Path(tempfile.mkdtemp(prefix="moldau-")) if data is None else _new_folder(data)
     except OSError as error:
         raise ToolError(
             f"{error.filename or 'the temporary folder'}: {error.strerror}; name another with --data"

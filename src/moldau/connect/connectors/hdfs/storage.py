@@ -1,4 +1,4 @@
-"""Where files are: a local file system, or any that pyarrow reaches by URL (HDFS). Start at `open_storage`."""
+"""Where files are: a local file system, HDFS over HTTP, or what pyarrow reaches by URL. Start at `open_storage`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from moldau.connect.api.errors import ConnectError, RetriableError
 from moldau.connect.api.limits import Limits
+from moldau.connect.connectors.hdfs.webhdfs import SCHEMES, WebHdfsStorage
 
 __all__ = ["Storage", "open_storage"]
 
@@ -46,6 +47,8 @@ def open_storage(url: str, limits: Limits) -> Storage:
     parts = urlsplit(url)
     if parts.scheme in ("", "file"):
         return LocalStorage(limits.check_path(parts.path if parts.scheme else url))
+    if parts.scheme in SCHEMES:
+        return WebHdfsStorage(url, limits)
     if parts.hostname is not None:
         limits.check_host(parts.hostname, parts.port)
     return ArrowStorage(url)
@@ -106,7 +109,8 @@ class ArrowStorage:
         try:
             self._files, self._root = fs.FileSystem.from_uri(url)
         except Exception as error:
-            raise ConnectError(f"store.url {url} cannot be reached: {error}") from error
+            advice = "; webhdfs://namenode:9870 needs no library of Hadoop" if url.startswith("hdfs:") else ""
+            raise ConnectError(f"store.url {url} cannot be reached: {error}{advice}") from error
         self._types: Any = fs
 
     def _full(self, path: str) -> str:
