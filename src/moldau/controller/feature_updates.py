@@ -7,7 +7,6 @@ All levels of a request are changed, or none. The texts are Kafka's: operators l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 from moldau.controller.eligible_leaders import enabling
@@ -22,22 +21,15 @@ from moldau.controller.features import (
 )
 from moldau.controller.image import MetadataImage
 from moldau.core.errors import ErrorCode
+from moldau.core.features import UpgradeType
 from moldau.protocol.metadata_records import ClearElrRecord, FeatureLevelRecord, MetadataRecord
 
-__all__ = ["FeatureUpdate", "Updater", "UpgradeType", "decide_feature_updates"]
+__all__ = ["FeatureUpdate", "Updater", "decide_feature_updates"]
 
 UNSUPPORTED: Final = FeatureRange(0, 0)
 OTHER_RECORDS: Final = frozenset({8, 11, 13, 14, 15, 17, 23})
 """The levels of metadata.version that brought records, or fields of records, which the level before does not know."""
 FAILED: Final = "The update failed for all features since the following feature had an error: "
-
-
-class UpgradeType(IntEnum):
-    """The kind of change that a client allows, with the numbers of UpdateFeatures."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class FeatureUpdate(NamedTuple):

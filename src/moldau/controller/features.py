@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from moldau.core.features import KRAFT_VERSION, METADATA_VERSION
+
 __all__ = [
     "DEPENDENCIES",
     "ELIGIBLE_LEADER_REPLICAS",
@@ -24,9 +26,6 @@ class FeatureRange(NamedTuple):
     max: int
 
 
-METADATA_VERSION: Final = "metadata.version"
-KRAFT_VERSION: Final = "kraft.version"
-"""The quorum's own feature: 1 if its voters are kept in its log."""
 ELIGIBLE_LEADER_REPLICAS: Final = "eligible.leader.replicas.version"
 
 SUPPORTED: Final[dict[str, FeatureRange]] = {

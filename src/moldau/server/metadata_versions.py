@@ -71,7 +71,12 @@ def features_at(level: int) -> dict[str, int]:
 
 
 def dependencies_of(name: str, level: int) -> list[str]:
-    """What a feature level needs of others, as Kafka's tools print it."""
+    """What a feature level needs of others, as Kafka's tools print it; raises `InvalidConfigError` if unknown."""
+    supported = SUPPORTED.get(name)
+    if supported is None:
+        raise InvalidConfigError(f"Unknown feature: {name}")
+    if not supported.min <= level <= supported.max:
+        raise InvalidConfigError(f"No feature:{name} with feature level {level}")
     needed = DEPENDENCIES.get((name, level), {})
     first = f"{_shown(name, level)} {'requires:' if needed else 'has no dependencies.'}"
     return [first, *(f"    {_shown(other, least)}" for other, least in needed.items())]

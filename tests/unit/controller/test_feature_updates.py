@@ -7,11 +7,12 @@ import uuid
 import pytest
 
 from moldau.controller.errors import RefusedError
-from moldau.controller.feature_updates import FeatureUpdate, Updater, UpgradeType, decide_feature_updates
+from moldau.controller.feature_updates import FeatureUpdate, Updater, decide_feature_updates
 from moldau.controller.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from moldau.controller.image import CLUSTER_DEFAULT, BrokerImage, ConfigResource, ConfigResourceType, MetadataImage
 from moldau.controller.replay import replay_records
 from moldau.core.errors import ErrorCode
+from moldau.core.features import UpgradeType
 from moldau.protocol.metadata_records import ClearElrRecord, FeatureLevelRecord
 
 OLD = {METADATA_VERSION: 21}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.errors import refusal_of
-from moldau.controller.feature_updates import FeatureUpdate, UpgradeType
+from moldau.controller.feature_updates import FeatureUpdate
 from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.features import UpgradeType
 from moldau.protocol.messages import Message
 
 __all__ = ["handle"]

@@ -8,9 +8,8 @@ from typing import Any
 
 from moldau.cli.tool import ToolError, say
 from moldau.client.wire import WireClient
-from moldau.controller.feature_updates import UpgradeType
-from moldau.controller.features import KRAFT_VERSION, METADATA_VERSION
 from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.features import KRAFT_VERSION, METADATA_VERSION, UpgradeType
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 from moldau.server.metadata_versions import features_at, level_of

@@ -14,8 +14,8 @@ from moldau.cli.cluster.controllers import open_node
 from moldau.cli.cluster.feature_updates import ACTIONS, add_actions, change_levels, name_and_level, wanted_levels
 from moldau.cli.tool import ToolError, run_body, say
 from moldau.client.connection import load_properties
-from moldau.controller.features import METADATA_VERSION, SUPPORTED
 from moldau.core.errors import MoldauError
+from moldau.core.features import METADATA_VERSION
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 from moldau.protocol.negotiation import api_versions_request
@@ -90,11 +90,6 @@ def _version_mapping(release: str | None) -> None:
 
 def _feature_dependencies(texts: Sequence[str]) -> None:
     for name, level in map(name_and_level, texts):
-        supported = SUPPORTED.get(name)
-        if supported is None:
-            raise ToolError(f"Unknown feature: {name}")
-        if not supported.min <= level <= supported.max:
-            raise ToolError(f"No feature:{name} with feature level {level}")
         say("\n".join(dependencies_of(name, level)))
 
 
