@@ -382,6 +382,9 @@ class LocalLog:
             if self._config.preallocate and self._active is not None:
                 self._active.free_preallocated()
             for segment in self.segments:
+                if segment is self._active:
+                    # Batches since the last index entry may be newer, also where the saved indexes are complete so far.
+                    self.needs_recovery |= not self._save("the newest timestamp", segment.force_time_entry)
                 if not segment.is_index_saved or not segment.is_index_synced:
                     segment.force_time_entry()
                     self.needs_recovery |= not self._save_indexes(segment)

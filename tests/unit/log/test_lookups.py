@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.log.batches import append, data_batch, new_log, reopened
+from tests.unit.log.batches import NOW_MS, append, clean_run, data_batch, new_log, reopened
 
 from moldau.log.partition_log import PartitionLog
 from moldau.protocol.record_batch import LOG_APPEND_TIME_BIT, BatchHeader
@@ -52,3 +52,23 @@ def test_log_append_time_counts_for_the_whole_batch(tmp_path: Path) -> None:
     batch[35:43] = header.max_timestamp.to_bytes(8, "big")
     log.append(batch, tuple(header), 0, 500)
     assert log.offset_for_timestamp(250) == (500, 0, 0)
+
+
+@pytest.mark.parametrize("saves", [False, True], ids=["restarted twice", "saved meanwhile and restarted"])
+def test_the_newest_timestamp_is_known_after_clean_restarts(tmp_path: Path, saves: bool) -> None:
+    """Also of batches too small for an index entry: retention and lookups by time rely on it."""
+    log = new_log(tmp_path)
+    append(log, data_batch(timestamps=[NOW_MS]))
+    if saves:
+        log.save()
+    else:
+        log.close()
+        log = reopened(log, clean_run(log))
+    append(log, data_batch(timestamps=[NOW_MS + 12]))
+    log.close()
+    log = reopened(log, clean_run(log))
+    assert log.segments[-1].newest_timestamp().timestamp == NOW_MS + 12
+    found = log.offset_for_timestamp(NOW_MS + 12)
+    assert found is not None
+    assert found.offset == 1
+    log.abandon()
