@@ -45,9 +45,10 @@ def test_a_worker_does_not_wait_for_spark_to_start(tmp_path: Path, endless_java:
         worker.write_text(
             f"bootstrap.servers=127.0.0.1:{nowhere.getsockname()[1]}\nlisteners=http://127.0.0.1:0\n"
             f"key.converter={CONVERTER}\nvalue.converter={CONVERTER}\noffset.storage.file.filename={tmp_path}/offsets\n"
+            f"moldau.connect.state.dir={tmp_path}\n"
         )
         source.write_text("name=lines\nconnector.class=FileStreamSource\nfile=/etc/hosts\ntopic=lines\n")
-        environment = {"JAVA_HOME": str(endless_java), "XDG_DATA_HOME": str(tmp_path)}
+        environment = {"JAVA_HOME": str(endless_java)}
         with ServerProcess(
             [str(worker), str(source)],
             program=("-c", STANDALONE),
