@@ -56,8 +56,10 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         machines: Machines | None = None,
         more_log_dirs: Mapping[int, Path] | None = None,
+        modules: Mapping[int, str] | None = None,
     ) -> None:
-        """`more_log_dirs` gives a node a second log directory."""
+        """`more_log_dirs` gives a node a second log directory; `modules` are what some nodes run instead of
+        `kafka-server-start`, such as a broker whose clock is wrong."""
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.nodes = range(1, count + 1)
@@ -84,7 +86,7 @@ class Cluster:
             file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
             assert kafka_storage(["format", "-t", CLUSTER_ID, "-c", str(file)]) == 0
             self._processes[node] = KillableProcess(
-                "moldau.cli.server.start",
+                (modules or {}).get(node, "moldau.cli.server.start"),
                 [str(file)],
                 folder / f"output{node}",
                 within=() if machines is None else machines.command_of(node),

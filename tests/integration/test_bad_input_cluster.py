@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import NewTopic
 from tests.free_ports import free_port
+from tests.integration.cli_commands import run_line
 from tests.integration.cluster import Cluster, eventually
 from tests.integration.killable import KillableProcess
 
@@ -59,6 +61,72 @@ def test_a_change_of_replicas_with_an_old_epoch_is_refused(cluster: Cluster) -> 
     with WireClient("127.0.0.1", cluster.controller_ports[leader], 10) as controller:
         assert controller.send(ApiKey.ALTER_PARTITION, change).error_code == ErrorCode.STALE_BROKER_EPOCH
     assert cluster.isrs("kept") == before
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "partition_epoch", "refused"),
+    [
+        (-1, 0, ErrorCode.FENCED_LEADER_EPOCH),
+        (99, 0, ErrorCode.NOT_CONTROLLER),
+        (0, -1, ErrorCode.INVALID_UPDATE_VERSION),
+        (0, 99, ErrorCode.NOT_CONTROLLER),
+    ],
+)
+def test_a_leader_of_another_epoch_changes_no_isr(
+    cluster: Cluster, leader_epoch: int, partition_epoch: int, refused: ErrorCode
+) -> None:
+    cluster.create_topic("epochs", 1, 3)
+    cluster.wait_until_in_sync("epochs")
+    leader = cluster.leaders("epochs")[0]
+    broker_epoch = int(re.findall(r"registered as broker \d with epoch (\d+)", cluster.output_of(leader))[-1])
+    with WireClient("127.0.0.1", cluster.ports[leader], 10) as broker:
+        topic = broker.send(ApiKey.METADATA, Message(topics=[Message(name="epochs", topic_id=None)])).topics[0]
+        active = describe_quorum(broker).leader_id
+    change = Message(
+        partition_index=0,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        new_isr_with_epochs=[Message(broker_id=leader, broker_epoch=-1)],
+        leader_recovery_state=0,
+    )
+    request = Message(
+        broker_id=leader, broker_epoch=broker_epoch, topics=[Message(topic_id=topic.topic_id, partitions=[change])]
+    )
+    with WireClient("127.0.0.1", cluster.controller_ports[active], 10) as controller:
+        answer = controller.send(ApiKey.ALTER_PARTITION, request)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.topics[0].partitions[0].error_code == refused
+    assert cluster.isrs("epochs") == {0: [1, 2, 3]}
+
+
+def test_a_broker_whose_clock_is_an_hour_ahead_is_one_like_the_others(tmp_path: Path) -> None:
+    with Cluster(tmp_path, modules={3: "tests.integration.hour_ahead"}) as cluster:
+        cluster.create_topic("hours", 3, 3, min_insync_replicas="2")
+        cluster.wait_until_in_sync("hours")
+        write(cluster, "hours", b"before")
+        cluster.kill(3)
+        eventually(lambda: 3 not in cluster.leaders("hours").values() and len(cluster.leaders("hours")) == 3, "leaders")
+        write(cluster, "hours", b"without")
+        cluster.spawn(3)
+        cluster.wait_for_brokers(3)
+        cluster.wait_until_in_sync("hours")
+        cluster.kill(1)
+        eventually(lambda: 1 not in cluster.leaders("hours").values() and len(cluster.leaders("hours")) == 3, "leaders")
+        write(cluster, "hours", b"after")
+        read = f"kafka-console-consumer --bootstrap-server {cluster.bootstrap_servers} --topic hours --from-beginning"
+        done = run_line(f"{read} --max-messages 9 --timeout-ms 30000")
+        assert sorted(done.stdout.split()) == sorted(["before", "without", "after"] * 3)
+        assert "broker 3 has sent no heartbeat" not in cluster.output_of(3)
+
+
+def write(cluster: Cluster, topic: str, value: bytes) -> None:
+    """A record to each of three partitions, acknowledged by all in sync."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "log_level": 0})
+    outcomes: list[object] = []
+    for number in range(3):
+        producer.produce(topic, value, partition=number, on_delivery=lambda error, _: outcomes.append(error))
+    producer.flush(60)
+    assert outcomes == [None] * 3
 
 
 def test_a_damaged_snapshot_is_passed_over(cluster: Cluster) -> None:

@@ -151,6 +151,33 @@ def test_what_is_committed_is_on_all_controllers_and_survives_restarts(tmp_path:
     asyncio.run(scenario())
 
 
+def test_a_controller_with_an_old_log_gets_what_it_lacks_and_takes_nothing_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with cluster_of_three(tmp_path) as cluster:
+            leader = await cluster.leader()
+            await cluster.quorum(leader).append([setting(1)])
+            await cluster.agree()
+            restored = next(one for one in cluster.nodes if one != leader)
+            folder, copy = tmp_path / str(restored), tmp_path / "copy"
+            await cluster.stop(restored)
+            shutil.copytree(folder, copy)
+            await cluster.start(restored)
+            for number in range(2, 8):
+                await cluster.quorum(await cluster.leader()).append([setting(number)])
+            await cluster.agree()
+            await cluster.stop(restored)
+            shutil.rmtree(folder)
+            shutil.copytree(copy, folder)
+            await cluster.start(restored)
+            await cluster.agree()
+            await cluster.stop(await cluster.leader())
+            again = cluster.quorum(await cluster.leader())
+            assert again.image.cluster_config["num.io.threads"] == "7"
+            await again.append([setting(8)])
+
+    asyncio.run(scenario())
+
+
 def test_an_empty_controller_gets_a_snapshot_of_a_log_that_was_trimmed(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = {
