@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from moldau.cli.command_line import CommandParser
+from moldau.cli.platform.brokers import broker_statuses
 from moldau.cli.platform.screen import HEADINGS, status_rows
 from moldau.cli.platform.up import add_data, platform_folder
 from moldau.cli.sub_commands import command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.server.platform.services import SERVICES
-from moldau.server.platform.status_file import PlatformStatus, ProcessId, load_status, request_restart
+from moldau.server.platform.status_file import PlatformStatus, ProcessId, ServiceStatus, load_status, request_restart
 from moldau.server.platform.supervisor import ENGINE_STOP_S, end_engine
 
 __all__ = [
@@ -61,11 +62,23 @@ def status(argv: Sequence[str]) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    found = _status_of(platform_folder(options))
-    screen_for(options).table(HEADINGS, status_rows(found.services))
+    folder = platform_folder(options)
+    found = _status_of(folder)
+    services = _with_each_broker(found, folder)
+    screen_for(options).table(HEADINGS, status_rows(services))
     if not found.supervisor.is_alive and any(one.process for one in found.services.values()):
         print("Nobody supervises these: `moldau up` takes them over, `moldau down` stops them.", file=sys.stderr)
-    return 0 if all(one.phase == "running" for one in found.services.values()) else 1
+    return 0 if all(one.phase == "running" for one in services.values()) else 1
+
+
+def _with_each_broker(found: PlatformStatus, folder: Path) -> dict[str, ServiceStatus]:
+    """The services, and behind that of a cluster's brokers each of them."""
+    listed: dict[str, ServiceStatus] = {}
+    for name, one in found.services.items():
+        listed[name] = one
+        if name == "broker":
+            listed |= broker_statuses(folder, one)
+    return listed
 
 
 def status_parser() -> CommandParser:

@@ -28,7 +28,7 @@ def status_rows(statuses: Mapping[str, ServiceStatus]) -> list[tuple[str, ...]]:
         (
             SERVICES[name].title if name in SERVICES else name,
             status.phase,
-            status.address if name == "broker" else f"http://{status.address}",
+            status.address if name.partition(" ")[0] == "broker" else f"http://{status.address}",
             str(status.process.pid) if status.process else "",
             f"{memory_mb(status.process.pid):,} MB" if status.process else "",
             str(status.restarts or ""),
