@@ -115,7 +115,7 @@ def test_what_cannot_be_is_said(hdfs: Hdfs) -> None:
     assert storage.files("nothing") == []
     storage.delete("nothing")
     storage.delete_tree("nothing")
-    with pytest.raises(ConnectError, match="is not there"):
+    with pytest.raises(ConnectError, match="does not exist"):
         storage.read("nothing")
     stranger = open_storage(hdfs.web_url.replace("webhdfs://", "webhdfs://stranger@") + "/forbidden", ANYWHERE)
     with pytest.raises(ConnectError, match=r"403.*Permission denied"), stranger.create("file") as file:

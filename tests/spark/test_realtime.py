@@ -215,5 +215,5 @@ def test_state_of_micro_batches_is_not_read_in_real_time(world: Callable[..., Wo
 
 
 def test_more_tasks_than_there_are_slots_are_refused(world: Callable[..., World]) -> None:
-    with pytest.raises(StreamsError, match=r"needs 9 tasks at once for tills, .* 2 of 2 are left. Set num.stream"):
+    with pytest.raises(StreamsError, match=r"needs 9 Spark task slots for tills, .* 2 of 2 are free. Set num.stream"):
         world(OUTPUTS).start(totals(), **{"spark_sql_shuffle_partitions": "8"})

@@ -133,4 +133,4 @@ def _render(key: str, value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value)
-    raise InvalidConfigError(f"{key} must be text, a number or a truth value, not {type(value).__name__}")
+    raise InvalidConfigError(f"{key} must be a string, a number, True or False, not {type(value).__name__}")

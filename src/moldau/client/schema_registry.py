@@ -234,7 +234,7 @@ def _as_service_errors(about: str) -> Iterator[None]:
             raise
         raise SchemaRegistryError(f"the schema registry refuses {about}: {error}{_advice(error)}") from None
     except ClientError as error:
-        raise SchemaRegistryError(f"{about} cannot be asked for: {error}") from None
+        raise SchemaRegistryError(f"the request to the schema registry for {about} failed: {error}") from None
 
 
 def _advice(refusal: RegistryRefusalError) -> str:

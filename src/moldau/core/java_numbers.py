@@ -157,7 +157,7 @@ def parse_java_int(text: str, bits: int) -> int:
     if len(text) < 10 and text.isdigit() and text.isascii():
         return int(text)
     if len(text) > MAX_DIGITS or _INT.fullmatch(text) is None:
-        raise ValueError(f"{text[:80]!r} is no whole number")
+        raise ValueError(f"{text[:80]!r} is not a whole number")
     number = int(text)
     if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
         raise ValueError(f"{text[:80]} does not fit into {bits} bits")
@@ -168,14 +168,14 @@ def parse_java_double(text: str) -> float:
     """The number that `Double.parseDouble` reads, without hexadecimal forms; raises `ValueError`."""
     found = _DOUBLE.fullmatch(text.strip()) if len(text) <= MAX_DIGITS else None
     if found is None:
-        raise ValueError(f"{text[:80]!r} is no number")
+        raise ValueError(f"{text[:80]!r} is not a number")
     return float(found["number"] or found["name"])
 
 
 def parse_java_decimal(text: str) -> Decimal:
     """The number that `new BigDecimal(text)` reads; raises `ValueError`."""
     if len(text) > MAX_DIGITS or _DECIMAL.fullmatch(text) is None:
-        raise ValueError(f"{text[:80]!r} is no decimal number")
+        raise ValueError(f"{text[:80]!r} is not a decimal number")
     return Decimal(text)
 
 

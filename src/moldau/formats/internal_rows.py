@@ -53,7 +53,7 @@ class InternalRowCodec:
             # Functions on texts may leave half a surrogate pair, which Java writes as a question mark.
             return orjson.dumps(without_surrogates(self._to_json(row)))
         except (TypeError, ValueError, AttributeError) as error:
-            raise RowError(f"the row cannot be kept: {error}") from None
+            raise RowError(f"the row cannot be stored: {error}") from None
 
     def decode(self, data: bytes | None) -> Row | None:
         if data is None:
@@ -61,7 +61,7 @@ class InternalRowCodec:
         try:
             row: Row = self._from_json(orjson.loads(data))
         except (TypeError, ValueError, ArithmeticError, AttributeError, KeyError) as error:
-            raise RowError(f"these bytes are no row of this query: {error}") from None
+            raise RowError(f"the bytes are not a row of this query: {error}") from None
         return row
 
 
@@ -199,7 +199,7 @@ def _tuple_reader(types: list[SqlType]) -> Convert:
 
     def read(values: Any) -> tuple[Any, ...]:
         if values.__class__ is not list:
-            raise TypeError("there is no array of values")
+            raise TypeError("the values are not an array")
         if len(values) != count:
             values = [*values[:count], *[None] * (count - len(values))]
         for index, convert in changed:

@@ -27,7 +27,7 @@ def fit_decimal(value: Decimal | int, sql_type: DecimalType) -> Decimal:
     """
     sign, digits, exponent = Decimal(value).as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{value} is no number that {sql_type} can hold")
+        raise ValueError(f"{value} does not fit into {sql_type}")
     scale = sql_type.scale
     missing = exponent + scale
     if digits == (0,):

@@ -213,7 +213,7 @@ class _Request:
             return
         except asyncio.CancelledError:
             # The server is stopping and its drain time is over: the client gets a 503 and can retry elsewhere.
-            answer = self._error_answer(HttpError(503, "The service is being stopped; ask again in a moment"))
+            answer = self._error_answer(HttpError(503, "The service is being stopped; try again in a moment"))
         except Exception as error:
             answer = self._error_answer(error)
         if isinstance(answer, Answer) and answer.stream is not None and self.body is not None:

@@ -108,7 +108,7 @@ def check_origin(socket: Socket, allowed: frozenset[str]) -> None:
     if origin is None or origin in allowed:
         return
     if urlsplit(origin).netloc != socket.headers.get("host"):
-        raise ForbiddenError(f"Pages of {origin} may not connect")
+        raise ForbiddenError(f"Pages of {origin} may not open this WebSocket")
 
 
 def close_code(status: int) -> int:

@@ -98,14 +98,16 @@ class _Walk:
         """The header of the next batch; raises unless the batch is complete and its offsets are valid."""
         window, left = self._window, self._window.size - self.position
         if not window.cover(self.position, BATCH_OVERHEAD):
-            raise self.damage(f"{left} bytes are too few for a batch")
+            raise self.damage(f"only {left} bytes are left, too few for the header of a batch")
         header = BatchHeader.at(window.view, self.position - window.start)
         if header.magic != MAGIC or header.size_in_bytes < BATCH_OVERHEAD:
-            raise self.damage("there is no batch")
+            raise self.damage("no valid batch begins here")
         if not window.cover(self.position, header.size_in_bytes):
-            raise self.damage(f"the batch of offset {header.base_offset} lacks {header.size_in_bytes - left} bytes")
+            raise self.damage(
+                f"the batch of offset {header.base_offset} is {header.size_in_bytes - left} bytes too short"
+            )
         if header.base_offset < self.next_offset or header.last_offset_delta < 0:
-            raise self.damage(f"offset {header.base_offset} where {self.next_offset} or later was due")
+            raise self.damage(f"found offset {header.base_offset}, expected {self.next_offset} or later")
         if header.last_offset >= self._upper_bound:
-            raise self.damage(f"offset {header.last_offset} where all are below {self._upper_bound}")
+            raise self.damage(f"found offset {header.last_offset}, expected one below {self._upper_bound}")
         return header

@@ -324,7 +324,7 @@ class LocalLog:
         self._is_directory_synced = True
 
     def _fatal(self, error: OSError) -> FatalDiskError:
-        fatal = FatalDiskError(f"{self.topic_partition}: cannot put {self.directory} on disk: {error}")
+        fatal = FatalDiskError(f"{self.topic_partition}: cannot sync {self.directory} to disk: {error}")
         self.events.on_fatal(fatal)
         return fatal
 

@@ -137,7 +137,10 @@ class PartitionLog(LocalLog):
         end_offset = self.log_end_offset
         base_offset = header[0]
         if base_offset < end_offset:
-            raise StorageError(f"{self.topic_partition}: a batch of offset {base_offset}, the log ends at {end_offset}")
+            raise StorageError(
+                f"{self.topic_partition}: a batch with base offset {base_offset} cannot be appended, "
+                f"the log ends at {end_offset}"
+            )
         self.log_end_offset = base_offset
         try:
             self.append(batch, header, header[2], now_ms)

@@ -156,11 +156,12 @@ class ProducerStates:
         expected = entry.next_sequence if header.producer_epoch == entry.producer_epoch else 0
         if header.base_sequence != expected:
             raise OutOfOrderSequenceError(
-                f"{producer}: sequence {header.base_sequence} where {expected} was due (epoch {header.producer_epoch})"
+                f"{producer}: sequence {header.base_sequence}, expected {expected} (epoch {header.producer_epoch})"
             )
         if entry.txn_first_offset is not None and not header.is_transactional:
             raise InvalidTxnStateError(
-                f"{producer}: a batch outside of the transaction open since offset {entry.txn_first_offset}"
+                f"{producer}: the batch is not transactional, "
+                f"but a transaction is open since offset {entry.txn_first_offset}"
             )
         return None
 

@@ -99,7 +99,7 @@ class Outgoing:
     def _send_file(self, outlet: Outlet, sending: _Sending) -> None:
         sent = outlet.send_file(sending.fd, sending.position, min(sending.left, SEND_SHARE_BYTES))
         if not sent:
-            raise OSError("a log file ended before the range that was to be sent")
+            raise OSError("a log file is shorter than the range that was to be sent")
         sending.position += sent
         sending.left -= sent
         if not sending.left:

@@ -281,16 +281,16 @@ def decode_request_header(frame: bytes | bytearray | memoryview) -> RequestHeade
     try:
         api_key, api_version, correlation_id, size = _REQUEST_START.unpack_from(frame)
     except struct.error:
-        raise MalformedRequestError(f"a request of {len(frame)} bytes ends within its header") from None
+        raise MalformedRequestError(f"the request has {len(frame)} bytes and ends within its header") from None
     position = _REQUEST_START.size
     client_id = None
     if size >= 0:
         if position + size > len(frame):
-            raise MalformedRequestError(f"a client id of {size} bytes in a request of {len(frame)}")
+            raise MalformedRequestError(f"the client id claims {size} bytes, in a request of {len(frame)} bytes")
         client_id = str(frame[position : position + size], "utf-8", "replace")
         position += size
     elif size != _NULL_SIZE:
-        raise MalformedRequestError(f"a client id of {size} bytes")
+        raise MalformedRequestError(f"the client id has the negative length {size}")
     if is_flexible(api_key, api_version):
         position = _after_tags(frame, position)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)

@@ -113,7 +113,7 @@ def decode_value(key: RecordKey, data: bytes) -> RecordValue:
 
 def _number(data: bytes, what: str) -> int:
     if len(data) < _INT16.size:
-        raise MalformedRecordError(f"a coordinator's {what} of {len(data)} bytes")
+        raise MalformedRecordError(f"the {what} of a coordinator's record has only {len(data)} bytes")
     number: int = _INT16.unpack_from(data)[0]
     return number
 

@@ -92,7 +92,7 @@ def _read_tags(cursor: Cursor, known: Mapping[int, tuple[str, Read]], values: di
                 raise DamagedError(f"tag {tag} comes twice")
             values[name] = read(cursor)
             if cursor.position != end:
-                raise DamagedError(f"tag {tag} is {cursor.position - end:+d} bytes off the {size} it claims")
+                raise DamagedError(f"tag {tag} claims {size} bytes and has {size + cursor.position - end}")
         cursor.position = end
 
 
@@ -279,7 +279,7 @@ def _count_reader(read: Read, null: int, offset: int, *, is_nullable: bool) -> R
         if raw > null:
             return raw - offset
         if raw < null or not is_nullable:
-            raise DamagedError("null where a value is due" if raw == null else f"a length of {raw}")
+            raise DamagedError("null, but the field is not nullable" if raw == null else f"the negative length {raw}")
         return None
 
     return read_count

@@ -44,7 +44,8 @@ class OfferedApis:
         first = max(known.first, at_least)
         if version < max(first, offered[0]):
             raise UnsupportedApiError(
-                f"{self.address} offers {name} {offered[0]}-{offered[1]}, we know {first}-{known.last}"
+                f"{self.address} offers {name} in versions {offered[0]} to {offered[1]}, "
+                f"and versions {first} to {known.last} are supported here"
             )
         return version
 

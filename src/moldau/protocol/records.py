@@ -120,7 +120,7 @@ def validated_records(
         raise InvalidRecordError(f"{len(records)} records, but the last offset delta is {header.last_offset_delta}")
     for expected, record in enumerate(records):
         if record.offset_delta != expected:
-            raise InvalidRecordError(f"offset delta {record.offset_delta} where {expected} was due")
+            raise InvalidRecordError(f"offset delta {record.offset_delta}, expected {expected}")
         if require_keys and record.key is None:
             raise InvalidRecordError(f"record {expected} has no key, and a compacted topic needs one")
     return records
@@ -128,7 +128,7 @@ def validated_records(
 
 def _records(data: bytes, count: int) -> Iterator[Record]:
     if count < 0:
-        raise InvalidRecordError(f"a batch of {count} records")
+        raise InvalidRecordError(f"the batch claims {count} records")
     position = 0
     try:
         for _ in range(count):
@@ -137,7 +137,7 @@ def _records(data: bytes, count: int) -> Iterator[Record]:
     except IndexError:
         raise InvalidRecordError("the last record is cut short") from None
     if position != len(data):
-        raise InvalidRecordError(f"{len(data) - position} bytes after the last of {count} records")
+        raise InvalidRecordError(f"{len(data) - position} bytes follow the last of {count} records")
 
 
 def _record(data: bytes, position: int) -> tuple[Record, int]:
@@ -171,7 +171,7 @@ def _record(data: bytes, position: int) -> tuple[Record, int]:
     if count:
         headers, position = _headers(data, position - 1, end)
     if position != end:
-        raise InvalidRecordError(f"a record's fields end {abs(end - position)} bytes off its length")
+        raise InvalidRecordError(f"a record's fields end {abs(end - position)} bytes before or after its length")
     return (
         Record(
             (delta >> 1) ^ -(delta & 1),
@@ -192,7 +192,7 @@ def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None,
         size, position = _long_varint(data, position - 1)
     if size & 1:
         if size != 1:
-            raise InvalidRecordError(f"a length of {-(size >> 1) - 1}")
+            raise InvalidRecordError(f"a field has the negative length {-(size >> 1) - 1}")
         return None, position
     stop = position + (size >> 1)
     if stop > end:
@@ -203,7 +203,9 @@ def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None,
 def _headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
     count, position = _long_varint(data, position)
     if count & 1 or count > end - position:  # every header takes two bytes at least
-        raise InvalidRecordError(f"a record of {(count >> 1) ^ -(count & 1)} headers with {end - position} bytes left")
+        raise InvalidRecordError(
+            f"a record claims {(count >> 1) ^ -(count & 1)} headers, {end - position} bytes are left"
+        )
     headers = []
     for _ in range(count >> 1):
         key, position = _nullable_bytes(data, position, end)

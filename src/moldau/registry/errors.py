@@ -195,7 +195,7 @@ class IdMismatchError(RegistryError):
     error_code = 42207
 
     def __init__(self, given: int, stored: int) -> None:
-        super().__init__(f"The id {given} was asked for, but this schema has the id {stored} already")
+        super().__init__(f"The id {given} was requested, but this schema already has the id {stored}")
 
 
 class InvalidSubjectError(RegistryError):

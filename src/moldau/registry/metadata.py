@@ -163,7 +163,7 @@ def _mapping(document: object, where: str) -> Mapping[str, Any]:
 
 def _text(document: object, where: str) -> str:
     if not isinstance(document, str):
-        raise UnreadableRequestError(f"{where} must be text")
+        raise UnreadableRequestError(f"{where} must be a string")
     return document
 
 

@@ -83,7 +83,7 @@ class Registry:
         """Decide a change, write its records, read them back and return the reply. Works on the leader only."""
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
-                raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
+                raise UnknownLeaderError("This instance is no longer the leader; try again in a moment")
             await self._wait_for_store(self.store.catch_up())
             decision = await self.examine(decide)
             if decision.records:
@@ -107,7 +107,9 @@ class Registry:
         if self._workers is None:
             return question(self.state)
         if self._waiting >= MAX_WAITING:
-            raise TooBusyError(f"{MAX_WAITING} schemas wait to be parsed and compared; ask again in a moment")
+            raise TooBusyError(
+                f"{MAX_WAITING} schemas are already waiting to be parsed and compared; try again in a moment"
+            )
         self._waiting += 1
         try:
             with self.store.frozen():

@@ -112,7 +112,7 @@ def _checked_setting(name: str, value: Any) -> Any:
         return value.upper()
     if name in ("alias", "compatibilityGroup"):
         if not isinstance(value, str):
-            raise UnreadableRequestError(f"{name} must be text")
+            raise UnreadableRequestError(f"{name} must be a string")
         return value or None
     if name.endswith("Metadata"):
         return checked_metadata(value)
@@ -132,7 +132,7 @@ def _object(document: object, what: str = "the body") -> Mapping[str, Any]:
 def _text(document: Mapping[str, Any], name: str) -> str | None:
     value = document.get(name)
     if value is not None and not isinstance(value, str):
-        raise UnreadableRequestError(f"{name} must be text")
+        raise UnreadableRequestError(f"{name} must be a string")
     return value
 
 

@@ -76,9 +76,9 @@ class ScramMechanism:
     def _answer_server_first(self, fields: dict[str, str], text: str) -> bytes:
         nonce, salt, iterations = fields.get("r", ""), fields.get("s", ""), fields.get("i", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise ValueError("the server's first message does not continue our nonce")
+            raise ValueError("the nonce in the server's first message does not begin with the client's")
         if not _ITERATIONS.fullmatch(iterations):
-            raise ValueError(f"the server asks for {iterations[:20]!r} iterations")
+            raise ValueError(f"the server requests {iterations[:20]!r} iterations, which is not a valid number of them")
         salted = hashlib.pbkdf2_hmac(self._hash_name, self._password, b64decode(salt, validate=True), int(iterations))
         without_proof = f"c={b64encode(_NO_CHANNEL_BINDING.encode()).decode()},r={nonce}"
         signed = ",".join((self._client_first_bare, text, without_proof)).encode()

@@ -152,4 +152,4 @@ def advice_about(key: str) -> str:
     """The warning for an unknown key, with the most similar known key if there is one."""
     near = get_close_matches(key, [*ACTED_ON, *IDLE, *_CLIENT_KEYS], n=1)
     hint = f"; did you mean {near[0]}?" if near else "; it is left out"
-    return f"{key} is no setting of a Streams application{hint}"
+    return f"{key} is not a setting of a Streams application{hint}"

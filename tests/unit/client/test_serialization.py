@@ -210,5 +210,5 @@ def test_properties_may_be_numbers_and_truth_values() -> None:
 def test_servers_must_come_from_somewhere() -> None:
     with pytest.raises(InvalidConfigError, match="No bootstrap server was given"):
         rendered_properties(None, {})
-    with pytest.raises(InvalidConfigError, match="acks must be text, a number or a truth value, not list"):
+    with pytest.raises(InvalidConfigError, match="acks must be a string, a number, True or False, not list"):
         rendered_properties("a:1", {"acks": []})

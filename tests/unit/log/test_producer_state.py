@@ -39,7 +39,7 @@ def after(*batches: tuple[int, ...]) -> ProducerStates:
 def test_sequences_follow_one_another() -> None:
     states = after(header(0, 3), header(3, 2))
     assert states.check(header(5)) is None
-    with pytest.raises(OutOfOrderSequenceError, match="sequence 6 where 5 was due"):
+    with pytest.raises(OutOfOrderSequenceError, match="sequence 6, expected 5"):
         states.check(header(6))
 
 

@@ -69,7 +69,7 @@ def test_old_names_of_exactly_once_still_work() -> None:
 
 def test_a_misspelt_key_is_told_with_the_right_one() -> None:
     assert warnings_of({"comit.interval.ms": 5}) == [
-        "comit.interval.ms is no setting of a Streams application; did you mean commit.interval.ms?"
+        "comit.interval.ms is not a setting of a Streams application; did you mean commit.interval.ms?"
     ]
 
 

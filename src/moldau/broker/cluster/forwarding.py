@@ -129,7 +129,9 @@ class ForwardingController(Controller):
             ApiKey.ALLOCATE_PRODUCER_IDS, Message(broker_id=node_id, broker_epoch=broker_epoch), timeout_s=TIMEOUT_S
         )
         if answer.error_code:
-            raise ControllerUnavailableError(f"no producer ids: {ErrorCode(answer.error_code).name}")
+            raise ControllerUnavailableError(
+                f"the controller assigned no producer ids: {ErrorCode(answer.error_code).name}"
+            )
         return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
 
 

@@ -51,7 +51,7 @@ class DiskRoom:
                 log.info("there is room on the disk again: this broker may lead again")
         elif room < TOO_LITTLE and self._others_can_lead(led, image):
             self._is_aside = True
-            log.error("the disk has no room (%d bytes): other brokers lead until it has", room)
+            log.error("the disk is nearly full (%d bytes are free): other brokers lead until there is room", room)
         return self._is_aside
 
     def _others_can_lead(self, led: Iterable[Partition], image: MetadataImage) -> bool:

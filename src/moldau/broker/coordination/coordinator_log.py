@@ -67,7 +67,9 @@ class PartitionAppender:
         partition = self._partition
         most = partition.topic.config.max_message_bytes
         if len(batch) > most:
-            raise RecordsTooLargeError(f"{partition.topic_partition}: {len(batch)} bytes in one batch, at most {most}")
+            raise RecordsTooLargeError(
+                f"{partition.topic_partition}: a batch of {len(batch)} bytes is larger than {most}"
+            )
         partition.append(memoryview(batch), HEADER.unpack_from(batch), now_ms)
 
     def when_committed(self, then: Callable[[], None]) -> None:

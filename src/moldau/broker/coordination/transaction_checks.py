@@ -55,7 +55,9 @@ def check_first_sequence(log: PartitionLog, header: tuple[int, ...], version: in
     Every end of a transaction leaves the producer's epoch in the partition, so an unknown producer is a new one.
     """
     if version >= FIRST_THAT_JOINS and header[11] and log.producers.get(header[9]) is None:
-        raise OutOfOrderSequenceError(f"producer {header[9]} begins with sequence {header[11]}")
+        raise OutOfOrderSequenceError(
+            f"producer {header[9]} is new to the partition and begins with sequence {header[11]}, expected 0"
+        )
 
 
 def _has_open_transaction(log: PartitionLog, owner: Owner) -> bool:
@@ -234,7 +236,9 @@ class TransactionChecks:
 
 
 def _not_in_transaction(writer: Writer, code: ErrorCode) -> RefusedBatchError:
-    return RefusedBatchError(code, f"not part of a transaction of {writer.transactional_id}: {code.name}")
+    return RefusedBatchError(
+        code, f"the partition is not part of a transaction of {writer.transactional_id}: {code.name}"
+    )
 
 
 def _code_for(code: ErrorCode, writer: Writer) -> ErrorCode:

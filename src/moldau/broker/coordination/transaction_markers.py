@@ -128,12 +128,13 @@ def check_marker(producers: ProducerStates, marker: Marker, place: TopicPartitio
         return
     if marker.producer_epoch < producer.producer_epoch:
         raise InvalidProducerEpochError(
-            f"{place}: a marker of producer {marker.producer_id} in epoch {marker.producer_epoch}, "
-            f"which is in {producer.producer_epoch}"
+            f"{place}: the marker of producer {marker.producer_id} has epoch {marker.producer_epoch}, "
+            f"older than the producer's current epoch {producer.producer_epoch}"
         )
     if marker.coordinator_epoch < producer.coordinator_epoch:
         raise CoordinatorFencedError(
-            f"{place}: a marker of coordinator epoch {marker.coordinator_epoch}, {producer.coordinator_epoch} was seen"
+            f"{place}: the marker has coordinator epoch {marker.coordinator_epoch}, "
+            f"older than {producer.coordinator_epoch}, which was seen before"
         )
 
 

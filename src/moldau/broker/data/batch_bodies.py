@@ -189,10 +189,13 @@ def _check_timestamps(records: Sequence[Record], header: BatchHeader, rules: Bat
         delta = record.timestamp_delta
         return not oldest <= delta <= newest and delta != no_timestamp
 
-    _refuse(records, is_outside, ErrorCode.INVALID_TIMESTAMP, "a timestamp outside of what the topic allows")
+    _refuse(
+        records, is_outside, ErrorCode.INVALID_TIMESTAMP, "the timestamp is outside of the range that the topic allows"
+    )
     if header.max_timestamp > now_ms + rules.timestamp_after_max_ms:
         raise RefusedBatchError(
-            ErrorCode.INVALID_TIMESTAMP, f"the newest timestamp, {header.max_timestamp}, is too far ahead of {now_ms}"
+            ErrorCode.INVALID_TIMESTAMP,
+            f"the newest timestamp, {header.max_timestamp}, is too far ahead of the broker's clock, {now_ms}",
         )
 
 
@@ -228,6 +231,7 @@ def _recompress(records: Sequence[Record], header: BatchHeader, rules: BatchRule
     if len(batch) > rules.max_message_bytes:
         raise RefusedBatchError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {len(batch)} bytes in the topic's codec, max.message.bytes is {rules.max_message_bytes}",
+            f"recompressed for the topic, the batch has {len(batch)} bytes, more than "
+            f"max.message.bytes={rules.max_message_bytes}",
         )
     return bytearray(batch)

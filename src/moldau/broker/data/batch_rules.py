@@ -128,24 +128,26 @@ def checked_header(view: memoryview, start: int, end: int, version: int, rules: 
     if length + LOG_OVERHEAD != size or magic != MAGIC:
         raise _not_one_batch(size, length, magic)
     if base_offset:
-        raise _contradiction(f"the base offset is {base_offset}, producers send 0")
+        raise _contradiction(f"the batch has base offset {base_offset}; producers must send 0")
     if size > rules.max_message_bytes:
         raise RefusedBatchError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, max.message.bytes is {rules.max_message_bytes}"
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {size} bytes, more than max.message.bytes={rules.max_message_bytes}",
         )
     if crc32c(view[start + ATTRIBUTES_OFFSET : end]) != crc:
         raise RefusedBatchError(
-            ErrorCode.CORRUPT_MESSAGE, "the checksum does not fit the batch", counter="invalid_crc_records"
+            ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match its contents", counter="invalid_crc_records"
         )
     if last_offset_delta != count - 1 or count <= 0:
-        raise _contradiction(f"{count} records and a last offset delta of {last_offset_delta}")
+        raise _contradiction(f"the batch claims {count} records, but its last offset delta is {last_offset_delta}")
     if producer_id >= 0 and sequence < 0:
-        raise _contradiction(f"producer {producer_id} sends sequence {sequence}")
+        raise _contradiction(f"the batch of producer {producer_id} has the negative base sequence {sequence}")
     if attributes & _ODD_ATTRIBUTES or attributes & CODEC_MASK >= ZSTD:
         _check_attributes(attributes, version)
     if size > rules.segment_bytes:
         raise RefusedBatchError(
-            ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {size} bytes, segment.bytes is {rules.segment_bytes}"
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the batch has {size} bytes, more than segment.bytes={rules.segment_bytes}",
         )
     return header
 
@@ -153,34 +155,42 @@ def checked_header(view: memoryview, start: int, end: int, version: int, rules: 
 def _check_attributes(attributes: int, version: int) -> None:
     codec = attributes & CODEC_MASK
     if codec > ZSTD:
-        raise _invalid(f"codec {codec} does not exist")
+        raise _invalid(f"compression codec {codec} is unknown")
     if codec == ZSTD and version < FIRST_WITH_ZSTD:
-        raise RefusedBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        raise RefusedBatchError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd compression needs Produce version 7 or later"
+        )
     if attributes & CONTROL_BIT:
-        raise _invalid("clients do not write control records")
+        raise _invalid("control records cannot be produced by clients")
     if attributes & LOG_APPEND_TIME_BIT:
-        raise RefusedBatchError(ErrorCode.INVALID_TIMESTAMP, "clients do not send LogAppendTime")
+        raise RefusedBatchError(
+            ErrorCode.INVALID_TIMESTAMP, "the timestamp type is LogAppendTime; producers must send CreateTime"
+        )
 
 
 def _too_short(records: memoryview) -> RefusedBatchError:
     if len(records) <= LOG_OVERHEAD:
-        return _invalid("there is no batch")
+        return _invalid("the records of the partition hold no batch")
     if len(records) > MAGIC_OFFSET and records[MAGIC_OFFSET] != MAGIC:
         return _wrong_magic(records[MAGIC_OFFSET])
-    return RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {len(records)} bytes is shorter than its header")
+    return RefusedBatchError(
+        ErrorCode.CORRUPT_MESSAGE, f"the batch is cut short: {len(records)} bytes are fewer than a batch header has"
+    )
 
 
 def _not_one_batch(size: int, length: int, magic: int) -> RefusedBatchError:
     if magic != MAGIC:
         return _wrong_magic(magic)
     if BATCH_OVERHEAD <= length + LOG_OVERHEAD < size:
-        return _invalid("more than one batch")
-    return RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, f"a batch length of {length} in {size} bytes")
+        return _invalid("there is more than one batch for the partition; send one")
+    return RefusedBatchError(ErrorCode.CORRUPT_MESSAGE, f"the batch length is {length}, but {size} bytes were sent")
 
 
 def _wrong_magic(magic: int) -> RefusedBatchError:
     return RefusedBatchError(
-        ErrorCode.INVALID_RECORD, f"magic {magic}, only 2 is accepted", counter="invalid_magic_records"
+        ErrorCode.INVALID_RECORD,
+        f"the batch has magic {magic}; only magic 2 is supported",
+        counter="invalid_magic_records",
     )
 
 

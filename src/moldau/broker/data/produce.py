@@ -344,7 +344,7 @@ class CarefulProduce:
 def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: int) -> None:
     """Run every check that is possible before appending, without opening the batch."""
     if not -1 <= call.acks <= 1:
-        raise RefusedBatchError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {call.acks} is none of -1, 0 and 1")
+        raise RefusedBatchError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {call.acks} is invalid: use -1 (all), 0 or 1")
     if item.topic is None:
         by_id = call.version >= FIRST_WITH_TOPIC_IDS
         code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

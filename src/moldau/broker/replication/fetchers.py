@@ -403,7 +403,7 @@ class LeaderFetcher:
         response = await self._client.send(ApiKey.LIST_OFFSETS, request)
         answer = response.topics[0].partitions[0]
         if answer.error_code:
-            raise CorruptBatchError(f"broker {self._leader} does not tell its offsets: {answer.error_code}")
+            raise CorruptBatchError(f"broker {self._leader} refused to list its offsets: error {answer.error_code}")
         offset: int = answer.offset
         return offset
 

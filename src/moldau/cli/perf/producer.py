@@ -240,7 +240,7 @@ class Run:
             interruptible(self._producer.init_transactions)
             self._producer.begin_transaction()
         except KafkaException as error:
-            raise ToolError(f"transactions cannot be begun: {error.args[0].str()}") from None
+            raise ToolError(f"a transaction cannot be started: {error.args[0].str()}") from None
 
     def _commit(self, *, starts_next: bool) -> None:
         from confluent_kafka import KafkaException

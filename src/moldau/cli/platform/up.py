@@ -133,7 +133,9 @@ def _is_settled(status: PlatformStatus) -> bool:
 def _found_running(folder: Path) -> int:
     status = load_status(folder)
     if status is None:
-        raise StartupError(f"another `moldau up` is just starting in {folder}")
+        raise StartupError(
+            f"another `moldau up` is starting in {folder}; wait for it, or name another folder with --data"
+        )
     print(f"The platform in {folder} runs already (supervisor: pid {status.supervisor.pid}):")
     _show(status)
     return 0

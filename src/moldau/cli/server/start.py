@@ -39,7 +39,10 @@ def moldau_server(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.brokers is not None:
             if options.file is not None:
-                raise StartupError("--brokers makes the brokers' files itself; start those of your own one by one")
+                raise StartupError(
+                    "--brokers generates the brokers' configuration files; "
+                    "with files of your own, start the brokers one by one"
+                )
             from moldau.cli.server.several import run_several
 
             return run_several(options.brokers, options.data, options.host, options.port, options.override)

@@ -114,4 +114,4 @@ def _wait_for_output(streams: KafkaStreams) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not streams.metrics().records_out:
         if streams.wait(0.05) or time.monotonic() > deadline:
-            raise StartupError("the pipeline that teaches Java gave no result; run `moldau doctor`")
+            raise StartupError("the pipeline that warms up Java gave no result; run `moldau doctor`")

@@ -449,7 +449,7 @@ class Election:
             if self._failure is not None:
                 raise UnreachableError(self._failure)
             if left_s <= 0:
-                raise NoLeaderError("No leader is known; ask again in a moment")
+                raise NoLeaderError("No leader is known; try again in a moment")
             self._changed.clear()
             try:
                 await asyncio.wait_for(self._changed.wait(), left_s)

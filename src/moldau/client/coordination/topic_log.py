@@ -329,7 +329,9 @@ class TopicLog:
             return {}
         writing = self._writing
         if writing is None:
-            raise FencedError(f"this instance does not write the topic {self._topic.name}: it has to take over first")
+            raise FencedError(
+                f"this instance is not the writer of the topic {self._topic.name}: it must take over first"
+            )
         pending = _PendingWrite(writes, self._loop.create_future())
         try:
             async with self._in_time(f"The topic {self._topic.name} could not be written in time"):
@@ -558,7 +560,9 @@ class _WritingThread:
             self._writer = self._topic.open_writer()
         if not self._writer.is_usable:
             self._settle_all(
-                pending, [FencedError("this writer cannot be used any more: take over again")] * len(pending)
+                pending,
+                [FencedError("this writer is no longer valid: another one may have taken over; take over again")]
+                * len(pending),
             )
             return
         self._settle_all(pending, self._writer.write([one.writes for one in pending], self._is_stopping.is_set))

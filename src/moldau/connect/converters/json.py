@@ -253,7 +253,10 @@ class JsonConverter(Converter):
         def read_pairs(value: Any) -> Any:
             pairs = _expect(value, list, "an array of pairs")
             if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-                raise DataError("Found invalid map entry, expected length 2: a map with keys of that type is pairs")
+                raise DataError(
+                    "Found invalid map entry, expected length 2: "
+                    "a map whose keys are not strings is an array of [key, value] pairs"
+                )
             return {read_key(key): read(one) for key, one in pairs}
 
         return read_pairs

@@ -78,7 +78,7 @@ def _typed(schema: DataSchema) -> dict[str, Any]:
             return {"type": "array", "items": _document(schema.element)}
         case Kind.MAP:
             if schema.key is None or schema.key.kind is not Kind.STRING:
-                raise DataError("JsonSchemaConverter writes maps with texts as keys only")
+                raise DataError("JsonSchemaConverter can write maps only if their keys are strings")
             return {"type": "object", "connect.type": "map", "additionalProperties": _document(schema.element)}
     if schema.name is not None and schema.kind is Kind.BYTES and "scale" in schema.parameters:
         return {"type": "number", "connect.type": "bytes"}

@@ -123,7 +123,7 @@ class ProtobufConverter(RegistryConverter):
             try:
                 return schema, convert(make.FromString(body[start:]))
             except DecodeError as error:
-                raise DataError(f"the data are no {name}: {error}") from None
+                raise DataError(f"the data are not a {name} message: {error}") from None
 
         return None, read
 

@@ -37,7 +37,7 @@ def proto_text(schema: DataSchema, *, uses_optional: bool = False, uses_wrappers
     """The text; nullable scalars are plain fields unless one of the two ways is chosen. Raises `DataError`."""
     if schema.kind is not Kind.STRUCT:
         raise DataError(
-            f"Protobuf data are messages, and a {schema.kind.value} is none; use HoistField, or another converter"
+            f"Protobuf can write messages only, not a {schema.kind.value}; use HoistField, or another converter"
         )
     package, _, name = (schema.name or "").rpartition(".")
     texts = _Texts(uses_optional=uses_optional, uses_wrappers=uses_wrappers)
@@ -49,7 +49,7 @@ def proto_text(schema: DataSchema, *, uses_optional: bool = False, uses_wrappers
 
 def _checked(name: str) -> str:
     if NAME.fullmatch(name) is None:
-        raise DataError(f"{name} is no name that Protobuf takes; rename it (ReplaceField, SetSchemaMetadata)")
+        raise DataError(f"{name} is not a valid name in Protobuf; rename it (ReplaceField, SetSchemaMetadata)")
     return name
 
 

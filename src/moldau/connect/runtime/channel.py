@@ -61,7 +61,7 @@ class CarrierChannel:
         async def authenticate(credentials: Credentials) -> Principal:
             if isinstance(credentials, BearerCredentials) and hmac.compare_digest(credentials.token, self._token):
                 return Principal("carrier")
-            raise UnauthenticatedError("The token of this engine is needed")
+            raise UnauthenticatedError("The request must carry the token of this engine")
 
         row = Endpoint(
             method="POST",
@@ -76,7 +76,7 @@ class CarrierChannel:
     async def _sync(self, call: Call) -> Answer:
         document = await call.document()
         if not isinstance(document, dict):
-            raise HttpError(400, "A report is a JSON object")
+            raise HttpError(400, "A report must be a JSON object")
         number, version = call.number_in_path("number"), self._board.version
         orders = self._board.sync(number, document["life"], document["reports"])
         if document["runs"] == [order.run for order in orders]:

@@ -148,7 +148,7 @@ class _TimestampConverter(PartTransform):
         try:
             return EPOCH + timedelta(milliseconds=converted * (DAY_MS if self._type == "Date" else 1))
         except OverflowError:
-            raise DataError(f"{value} is a moment beyond the years 1 to 9999, which cannot be converted here") from None
+            raise DataError(f"{value} is outside of the years 1 to 9999, which can be converted") from None
 
     def _converted(self, value: Any, source: str) -> Any:
         if value is None:
@@ -156,7 +156,7 @@ class _TimestampConverter(PartTransform):
         try:
             return self._from_ms(self._to_ms(value, source))
         except OverflowError:
-            raise DataError(f"{value} is a moment beyond the years 1 to 9999, which cannot be converted here") from None
+            raise DataError(f"{value} is outside of the years 1 to 9999, which can be converted") from None
 
     def _to_ms(self, value: Any, source: str) -> int:
         match source:
@@ -177,7 +177,7 @@ class _TimestampConverter(PartTransform):
         if not isinstance(value, str):
             raise DataError(f"Expected string timestamp to be a String, but found {type(value).__name__}")
         if not self._pattern.pattern:
-            raise DataError("TimestampConverter needs the format option to read timestamps from texts")
+            raise DataError("TimestampConverter needs the format option to read timestamps from strings")
         try:
             return self._pattern.parse_ms(value)
         except (ValueError, OverflowError):

@@ -100,7 +100,9 @@ class _Endpoints:
                         )
                     return await self._forward(call, url)
                 if asyncio.get_running_loop().time() > deadline:
-                    raise HttpError(409, "Cannot complete request momentarily: no leader is known yet; ask again")
+                    raise HttpError(
+                        409, "Cannot complete request momentarily: no leader is known yet; try again in a moment"
+                    )
                 await asyncio.sleep(LEADER_CHECK_S)
 
         return answer
@@ -289,5 +291,5 @@ def _texts(document: Any) -> Mapping[str, str]:
         elif isinstance(value, str | int | float):
             found[name] = str(value)
         else:
-            raise HttpError(400, f"The value of {name} must be a text, a number or a truth value")
+            raise HttpError(400, f"The value of {name} must be a string, a number, true or false")
     return found

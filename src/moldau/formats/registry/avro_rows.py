@@ -74,7 +74,7 @@ def avro_writer(schema: AvroSchema, columns: tuple[Column, ...], *, is_bare: boo
     elif len(branches) == 1 and isinstance(branches[0], Record):
         convert = _record_writer([(column.name, column.type) for column in columns], branches[0])
     else:
-        raise RowError("Rows of several columns cannot be written with an Avro schema that is no record")
+        raise RowError("Rows of several columns cannot be written with an Avro schema that is not a record")
     encode = AvroCodec(_without_logical_types(schema)).encode
     return lambda row: encode(convert(row))
 
@@ -198,7 +198,7 @@ def _plain_branch(branches: list[AvroType], value: Any) -> int:
         fits = type(value) is _PYTHON_TYPES.get(branch.kind)
         if fits and not (branch.kind == "int" and not -(2**31) <= value < 2**31):
             return index
-    raise RowError("the data are of no branch of the union in the Avro schema")
+    raise RowError("the data match no branch of the union in the Avro schema")
 
 
 def _scale(properties: Mapping[str, Any]) -> int | None:

@@ -140,7 +140,7 @@ def _reader(schema: ProtobufSchema, name: str | None, columns: tuple[Column, ...
         try:
             return read(message_class.FromString(data))
         except (DecodeError, ValueError, OverflowError) as error:
-            raise RowError(f"the data are no {descriptor.full_name}: {error}") from None
+            raise RowError(f"the data are not a {descriptor.full_name} message: {error}") from None
 
     return decode
 
@@ -411,7 +411,7 @@ def _scalar_writer(field: FieldDescriptor, sql_type: SqlType, path: str) -> Call
 
         def number_of(name: str) -> int:
             if name not in numbers:
-                raise RowError(f"{name!r:.80} is no constant of {path}: use one of {', '.join(numbers)}")
+                raise RowError(f"{name!r:.80} is not a constant of {path}: use one of {', '.join(numbers)}")
             return numbers[name]
 
         return number_of

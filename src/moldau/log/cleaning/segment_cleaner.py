@@ -224,8 +224,8 @@ def _batches(sources: Sequence[Source], directory: str, files: Files) -> Iterato
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 # The CRC does not cover the base offset.
                 raise InvalidRecordError(
-                    f"{segment.path('.log')}: offset {header.base_offset} at position {position}, "
-                    f"where {next_offset} or later was due"
+                    f"{segment.path('.log')}: found offset {header.base_offset} at position {position}, "
+                    f"expected {next_offset} or later"
                 )
             yield header, batch
             position, next_offset = position + header.size_in_bytes, header.last_offset + 1

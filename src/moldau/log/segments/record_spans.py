@@ -73,7 +73,7 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
                 position += key_size >> 1
                 key = body[key_start:position]
             if size & 1 or end > body_end or position >= end:
-                raise _damage_error(header, f"a record at byte {start} whose lengths contradict each other")
+                raise _damage_error(header, f"the lengths in the record at byte {start} contradict each other")
             has_value = body[position] != 1
             position = end
             stamp_delta = (stamp >> 1) ^ -(stamp & 1)
@@ -81,7 +81,9 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     except IndexError:
         raise _damage_error(header, "the last record is cut short") from None
     if position != body_end:
-        raise _damage_error(header, f"{body_end - position} bytes off after {header.records_count} records")
+        raise _damage_error(
+            header, f"its {header.records_count} records end {abs(body_end - position)} bytes before or after its end"
+        )
 
 
 def with_timestamp_delta(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
@@ -103,7 +105,7 @@ def _decode_varint(body: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
         if shift > 63:
-            raise InvalidRecordError(f"a varint without end at byte {position}")
+            raise InvalidRecordError(f"the varint that ends at byte {position} is too long")
 
 
 def _encode_varint(value: int) -> bytes:

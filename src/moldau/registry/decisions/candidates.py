@@ -102,7 +102,7 @@ def complete_request(
     """The request, with missing text, metadata and rules taken from the previous version and the config."""
     if request.is_empty:
         if previous is None:
-            raise InvalidSchemaTextError("Empty schema, and there is no version before it to take one from")
+            raise InvalidSchemaTextError("Empty schema, and the subject has no earlier version to take the schema from")
         request = replace(
             request, schema=previous.schema, schema_type=previous.schema_type, references=previous.references
         )

@@ -129,7 +129,7 @@ class Resource:
 
     async def _answer_of_leader(self, call: Call, url: str | None) -> Answer:
         if url is None or FORWARDED in call.headers:
-            raise UnknownLeaderError("The leader is changing; ask again in a moment")
+            raise UnknownLeaderError("The leader is changing; try again in a moment")
         try:
             answer = await self._forward(call, url)
         except ForwardingFailedError as error:

@@ -110,7 +110,7 @@ def _schema_of(  # noqa: PLR0917
         return known
     if text is not None:
         if not isinstance(text, str):
-            raise RestError(400, f"{part}_schema must be text: the schema as a JSON string")
+            raise RestError(400, f"{part}_schema must be a string: the schema as a JSON string")
         return schemas.of_text(f"{topic}-{part}", schema_type, text)
     if missing is not None:
         raise RestError(
@@ -137,7 +137,7 @@ def _encode(part: Any, embedded: str, schema: KnownSchema | None, about: str) ->
 def decode_base64(text: Any, about: str) -> bytes:
     """Strict base64 in the standard alphabet, with padding."""
     if not isinstance(text, str):
-        raise RestError(422, f"The {about} must be text in base64")
+        raise RestError(422, f"The {about} must be a string in base64")
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -159,9 +159,9 @@ class Schemas:
         except SchemaError as error:
             raise RestError(INVALID_SCHEMA, f"Invalid schema: {error}") from None
         except (RegistryRefusalError, SchemaRegistryError) as error:
-            raise RestError(SERIALIZATION, f"The schema registry has not got {about}: {error}") from None
+            raise RestError(SERIALIZATION, f"The schema registry does not have {about}: {error}") from None
         except ClientError as error:
-            raise RestError(SERIALIZATION, f"The schema registry cannot be asked for {about}: {error}") from None
+            raise RestError(SERIALIZATION, f"{about} cannot be fetched from the schema registry: {error}") from None
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
             self._until.clear()

@@ -198,7 +198,7 @@ def _subject(strategy: str | None, topic: str, record_name: str | None, *, is_ke
 def _text(part: Mapping[str, Any], name: str) -> str | None:
     given = part.get(name)
     if given is not None and (not isinstance(given, str) or not given):
-        raise titled(400, f"{name} must be text.")
+        raise titled(400, f"{name} must be a string.")
     return given
 
 

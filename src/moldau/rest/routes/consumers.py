@@ -295,7 +295,7 @@ def _instance_name(document: Mapping[str, Any]) -> str | None:
     if name is None or name == "":
         return None
     if not isinstance(name, str) or len(name) > MAX_NAME:
-        raise RestError(422, f"The instance's name must be text of at most {MAX_NAME} characters")
+        raise RestError(422, f"The instance's name must be a string of at most {MAX_NAME} characters")
     return name
 
 
@@ -344,7 +344,7 @@ def _optional_text(document: Mapping[str, Any], name: str) -> str | None:
     if isinstance(given, bool):
         return "true" if given else "false"
     if not isinstance(given, str):
-        raise RestError(INVALID_CONFIG, f"Invalid consumer configuration: {name} must be text")
+        raise RestError(INVALID_CONFIG, f"Invalid consumer configuration: {name} must be a string")
     return given
 
 

@@ -177,7 +177,7 @@ class Topics(Resource):
             await asyncio.wait_for(self._simple_reads.acquire(), wait_s)
         except TimeoutError:
             raise RestError(
-                POOL_EXHAUSTED, "No SimpleConsumer is available at the time: ask again in a moment"
+                POOL_EXHAUSTED, "No SimpleConsumer is available at the time: try again in a moment"
             ) from None
         try:
             count = min(count, end - offset, MAX_COUNT)

@@ -345,6 +345,6 @@ def _configs(given: Any) -> dict[str, str]:
         if value is None:
             continue
         if not isinstance(value, str):
-            raise titled(400, f"The value of config {one['name']} must be text.")
+            raise titled(400, f"The value of config {one['name']} must be a string.")
         found[one["name"]] = value
     return found

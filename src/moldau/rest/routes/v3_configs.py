@@ -67,7 +67,7 @@ class Configs(V3Resource):
             await self.cluster_id(call)
             value = (await body_object(call)).get("value")
             if value is not None and not isinstance(value, str):
-                raise titled(400, "value must be text.")
+                raise titled(400, "value must be a string.")
             return await change(call, {} if value is None else {call.parts["name"]: value})
 
         async def reset(call: Call) -> Answer:
@@ -217,5 +217,5 @@ def _changes(document: Mapping[str, Any]) -> tuple[dict[str, str], list[str], bo
         elif isinstance(value, str):
             added[name] = value
         else:
-            raise titled(400, f"The value of config {name} must be text.")
+            raise titled(400, f"The value of config {name} must be a string.")
     return added, deleted, document.get("validate_only") is True

@@ -64,7 +64,7 @@ class BinaryReader:
     def index(self, count: int, what: str) -> int:
         index = self.long()
         if not 0 <= index < count:
-            raise InvalidValueError(f"the Avro data names {what} {index} of {count}")
+            raise InvalidValueError(f"the Avro data has index {index} for {what}, of which there are {count}")
         return index
 
     def boolean(self) -> bool:

@@ -114,7 +114,7 @@ class _Writer:
                 return
         names = ", ".join(branch_name(branch) for branch in union.branches)
         raise InvalidValueError(
-            f"{_at(place)}{_brief(value)} says no branch of the union of {names}; "
+            f"{_at(place)}{_brief(value)} does not name a branch of the union of {names}; "
             'write {"<branch>": <value>}, or null'
         )
 
@@ -187,7 +187,7 @@ def _raw_bytes(value: Json, what: str, place: str) -> bytes:
     try:
         return value.encode("latin-1") if isinstance(value, str) else _refuse(value, what, place)
     except UnicodeEncodeError:
-        raise _unfit(value, f"{what} (a character beyond 255 is no byte)", place) from None
+        raise _unfit(value, f"{what} (a character above 255 is not a byte)", place) from None
 
 
 def _refuse(value: Json, what: str, place: str) -> bytes:

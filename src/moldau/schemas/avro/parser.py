@@ -69,7 +69,7 @@ class Parser:
             return self._parse_described(schema)
         if isinstance(schema, list):
             return self._union(schema)
-        raise self._invalid(f"{_brief(schema)} is no Avro type; expected a name, an object or an array")
+        raise self._invalid(f"{_brief(schema)} is not an Avro type; expected a name, an object or an array")
 
     def _type_at(self, place: str, schema: Json) -> AvroType:
         self._places.append(place)
@@ -148,7 +148,7 @@ class Parser:
 
     def _field(self, schema: Json) -> Field:
         if not isinstance(schema, dict):
-            raise self._invalid(f"{_brief(schema)} is no field; expected an object with name and type")
+            raise self._invalid(f"{_brief(schema)} is not a field; expected an object with name and type")
         name = self._checked_name(schema.get("name"), "field")
         if "type" not in schema:
             raise self._invalid(f"field {name!r} has no type")
@@ -180,7 +180,9 @@ class Parser:
             seen.add(checked)
         default = schema.get("default")
         if default is not None and (not isinstance(default, str) or default not in seen):
-            raise self._invalid(f"enum {full_name!r} has the default {_brief(default)}, which is none of its symbols")
+            raise self._invalid(
+                f"enum {full_name!r} has the default {_brief(default)}, which is not one of its symbols"
+            )
         properties = _properties(schema, _ENUM_ATTRIBUTES)
         aliases = self._type_aliases(schema, full_name)
         enum = Enum(full_name, tuple(symbols), default, _doc(schema), aliases, properties)
@@ -206,7 +208,7 @@ class Parser:
         if not isinstance(name, str) or not name:
             raise self._invalid(f'{kind} needs "name", a text')
         if not isinstance(namespace, str):
-            raise self._invalid(f"{kind} {name!r} has the namespace {_brief(namespace)}, which is no text")
+            raise self._invalid(f"{kind} {name!r} has the namespace {_brief(namespace)}, which is not a string")
         full_name = name if "." in name else f"{namespace}.{name}" if namespace else name
         full_name = full_name.removeprefix(".")
         for part in full_name.split("."):

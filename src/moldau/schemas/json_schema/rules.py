@@ -57,7 +57,7 @@ _SENTENCES: Final = {
     "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": (
         "The item at path '{path}' in {old} does not fit what {new} says about further items"
     ),
-    "MULTIPLE_OF_CHANGED": "The value at path '{path}' in {new} is no divisor of the one in {old}",
+    "MULTIPLE_OF_CHANGED": "The value at path '{path}' in {new} is not a divisor of the one in {old}",
     "MULTIPLE_OF_EXPANDED": "The value at path '{path}' in {new} is a multiple of the one in {old}",
     "NOT_TYPE_EXTENDED": "The schema at path '{path}' forbids more in {new} than in {old}",
     "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (

@@ -120,7 +120,7 @@ def decode_indexes(body: bytes) -> tuple[list[int], int]:
     if count == 0:
         return [0], offset
     if not 0 < count <= _MAX_INDEXES:
-        raise InvalidValueError(f"the data name a message by {count} positions")
+        raise InvalidValueError(f"the message indexes of the data claim {count} entries")
     indexes = []
     for _ in range(count):
         index, offset = _unzigzag(body, offset)
@@ -142,7 +142,7 @@ def _unzigzag(body: bytes, offset: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if offset >= len(body) or shift > 28:
-            raise InvalidValueError("the data end in the positions of their message")
+            raise InvalidValueError("the data end within their message indexes")
         byte = body[offset]
         offset += 1
         value |= (byte & 0x7F) << shift

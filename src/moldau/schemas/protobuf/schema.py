@@ -112,7 +112,7 @@ class ProtobufSchema:
         messages, name = self.file.messages, self.file.package
         for index in indexes or [0]:
             if not 0 <= index < len(messages):
-                raise InvalidSchemaError(f"the schema has no message at position {indexes}")
+                raise InvalidSchemaError(f"the schema has no message with the indexes {indexes}")
             message = messages[index]
             name = f"{name}.{message.name}" if name else message.name
             messages = message.messages
@@ -222,7 +222,8 @@ def _imported_schemas(file: File, references: Mapping[str, ProtobufSchema]) -> d
             imported[path] = _well_known(path)
         else:
             raise InvalidSchemaError(
-                f"Invalid Protobuf schema: the import {path!r} is neither a reference nor well known"
+                f"Invalid Protobuf schema: the import {path!r} is neither a reference of the schema "
+                "nor one of the well-known types"
             )
     return imported
 

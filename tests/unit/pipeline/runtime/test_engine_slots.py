@@ -19,7 +19,7 @@ def engine(slots: int, master: str = "local[2]") -> Engine:
 def test_slots_are_shared_out_and_given_back() -> None:
     shared = engine(10)
     shared.reserve_slots("one", 6)
-    with pytest.raises(StreamsError, match=r"needs 6 tasks at once for other, .* 4 of 10 are left"):
+    with pytest.raises(StreamsError, match=r"needs 6 Spark task slots for other, .* 4 of 10 are free"):
         shared.reserve_slots("other", 6)
     shared.release_slots("one")
     shared.reserve_slots("other", 6)

@@ -118,12 +118,12 @@ def _chosen(options: argparse.Namespace, waiting: list[MigrationFile]) -> list[M
         return waiting[:1]
     if options.until is not None:
         if options.until not in {one.version for one in waiting}:
-            raise ToolError(f"version {options.until} is not among those that wait")
+            raise ToolError(f"version {options.until} is not a pending migration; `ksql-migrations info` lists them")
         return [one for one in waiting if one.version <= options.until]
     if options.version is not None:
         found = [one for one in waiting if one.version == options.version]
         if not found:
-            raise ToolError(f"version {options.version} is not among those that wait")
+            raise ToolError(f"version {options.version} is not a pending migration; `ksql-migrations info` lists them")
         return found
     return waiting
 

@@ -57,7 +57,7 @@ class FieldPartitioner(Partitioner):
         for name, path in zip(self._names, self._paths, strict=True):
             found = _field(path, record, name)
             if isinstance(found, (dict, list, bytes, float)):
-                raise DataError(f"field {name} cannot name a folder: only numbers, texts and booleans can")
+                raise DataError(f"field {name} cannot name a folder: only numbers, strings and booleans can")
             text = "null" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
             # A value must not lead out of its folder.
             parts.append(f"{name}={re.sub('[/' + chr(92) + chr(92) + ']', '_', text)}")

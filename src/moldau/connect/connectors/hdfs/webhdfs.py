@@ -153,7 +153,7 @@ def _checked(answer: http.client.HTTPResponse, path: str) -> http.client.HTTPRes
     if answer.status < HTTPStatus.BAD_REQUEST:
         return answer
     if answer.status == HTTPStatus.NOT_FOUND:
-        raise _MissingError(f"{path} is not there")
+        raise _MissingError(f"{path} does not exist")
     body = answer.read().decode(errors="replace")
     try:
         found = json.loads(body)["RemoteException"]

@@ -205,7 +205,7 @@ def epoch_micros(value: Any, zone: Any) -> int:
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
-        raise DataError(f"{value!r} is not a moment")
+        raise DataError(f"{value!r} is not a date or time")
     moment = value.replace(tzinfo=zone) if value.tzinfo is None else value
     micros: int = (moment - EPOCH) // timedelta(microseconds=1)
     return micros

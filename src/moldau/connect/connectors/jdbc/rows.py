@@ -210,7 +210,7 @@ class RowMaker:
 
 def _picked(value: Any, schema: DataSchema | None, shape: Shape) -> tuple[Any, ...]:
     if value is None:
-        raise ConnectError("a record without a key has no row: pk.mode=record_key needs one")
+        raise ConnectError("a record without a key cannot be written: pk.mode=record_key needs a key")
     if schema is not None and schema.kind is Kind.STRUCT:
         return tuple(map(value.get, shape.key_names))
     return (value,)

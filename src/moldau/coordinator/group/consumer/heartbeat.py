@@ -74,26 +74,26 @@ class Surroundings(NamedTuple):
 def check_request(request: ConsumerHeartbeat, settings: ConsumerSettings) -> None:
     """Reject requests that are invalid in any state of the group."""
     if not request.group_id:
-        raise _invalid("A group id is needed.")
+        raise _invalid("GroupId must not be empty.")
     told = (request.group_id, request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
     if any(text is not None and len(text.encode()) > MAX_TEXT_BYTES for text in told):
-        raise _invalid(f"Ids and patterns may have {MAX_TEXT_BYTES} bytes.")
+        raise _invalid(f"Ids and patterns may have at most {MAX_TEXT_BYTES} bytes.")
     may_lack_id = request.member_epoch == JOINING and not request.brings_member_id
     if not request.member_id and not may_lack_id:
-        raise _invalid("A member id is needed.")
+        raise _invalid("MemberId must not be empty.")
     if request.instance_id == "" or request.rack_id == "":
-        raise _invalid("An instance id or a rack id may be absent, not empty.")
+        raise _invalid("InstanceId and RackId must be null or not empty.")
     if request.member_epoch < LEAVING_FOR_A_WHILE:
-        raise _invalid(f"There is no member epoch {request.member_epoch}.")
+        raise _invalid(f"MemberEpoch {request.member_epoch} is invalid: -2, -1, 0 or more is expected.")
     if request.member_epoch == LEAVING_FOR_A_WHILE and request.instance_id is None:
-        raise _invalid("Only a member with an instance id can leave for a while.")
+        raise _invalid("MemberEpoch -2 (to leave for a while) needs an InstanceId.")
     if request.member_epoch == JOINING:
         _check_joining(request)
     assignors = settings.group_consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise RefusedError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"The assignor {request.server_assignor} is not offered here; these are: {', '.join(assignors)}.",
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )
     if request.subscribed_topic_regex:
         check_regex(request.subscribed_topic_regex)
@@ -101,11 +101,13 @@ def check_request(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Non
 
 def _check_joining(request: ConsumerHeartbeat) -> None:
     if request.rebalance_timeout_ms <= 0:
-        raise _invalid("Whoever joins must say for how long a rebalance may wait for them.")
+        raise _invalid("RebalanceTimeoutMs must be above 0 in the request that joins the group.")
     if request.owned is None or request.owned:
-        raise _invalid("Whoever joins owns no partitions yet and must say so.")
+        raise _invalid("TopicPartitions must be an empty list in the request that joins the group.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("Whoever joins must subscribe to topics, by names or by a pattern.")
+        raise _invalid(
+            "SubscribedTopicNames or SubscribedTopicRegex must be given in the request that joins the group."
+        )
 
 
 def _invalid(message: str) -> RefusedError:

@@ -83,5 +83,5 @@ def _compile(regex: str) -> Any:
         reason = error.args[0].decode(errors="replace") if error.args else "unknown"
         raise RefusedError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"'{regex}' is not a pattern RE2 can read: {reason}.",
+            f"'{regex}' is not a valid RE2 pattern: {reason}.",
         ) from None

@@ -99,7 +99,7 @@ def _modulus_doubles(left: float, right: float) -> float:
 def fit_decimal(value: Decimal, target: DecimalType) -> Decimal:
     """The value with the scale of a type, rounded half up; fails if there are too many whole digits."""
     if not value.is_finite():
-        raise ExpressionError(f"{value} has no DECIMAL")
+        raise ExpressionError(f"{value} cannot be a DECIMAL")
     if value.adjusted() > target.precision:
         raise _overflow(target)
     result = value.quantize(_quantum(target.scale), context=EXACT)

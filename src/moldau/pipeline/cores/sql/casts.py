@@ -174,7 +174,7 @@ def _bytes_of_text(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise ExpressionError("BYTES are written as base64 text, which this is not") from None
+        raise ExpressionError("a string that is cast to BYTES must be base64, and this one is not") from None
 
 
 # --- numbers -------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _double_to_decimal(target: DecimalType) -> Converter:
 
     def convert(value: float) -> Decimal:
         if not math.isfinite(value):
-            raise ExpressionError(f"{java_double_text(value)} has no DECIMAL")
+            raise ExpressionError(f"{java_double_text(value)} cannot be a DECIMAL")
         return fit_decimal(rounding.create_decimal(value), target)
 
     return convert

@@ -27,8 +27,8 @@ def pattern(text: str) -> Any:
         return re2.compile(text, options)
     except re2.error as problem:
         raise ExpressionError(
-            f"'{text}' is no regular expression, or none that is supported (look-around and back-references are not): "
-            f"{problem}"
+            f"'{text}' is not a regular expression, or not a supported one "
+            f"(look-around and back-references are not supported): {problem}"
         ) from None
 
 

@@ -32,7 +32,7 @@ def build_app(host: PipelineHost, token: str) -> HttpApp:
     async def authenticate(credentials: Credentials) -> Principal:
         if isinstance(credentials, BearerCredentials) and hmac.compare_digest(credentials.token, token):
             return Principal("engine-owner")
-        raise UnauthenticatedError("The token of this engine is needed")
+        raise UnauthenticatedError("The request must carry the token of this engine")
 
     return service.build_app(
         pipelines.endpoints(),
@@ -121,8 +121,11 @@ class _Pipelines:
 
 def _spec(name: str, document: Any) -> PipelineSpec:
     if not isinstance(document, dict):
-        raise HttpError(400, "A pipeline is a JSON object with kind and definition")
+        raise HttpError(400, "A pipeline must be a JSON object with kind and definition")
     kind, definition, is_paused = document.get("kind"), document.get("definition"), document.get("isPaused", False)
     if not isinstance(kind, str) or not isinstance(definition, dict) or not isinstance(is_paused, bool):
-        raise HttpError(400, "A pipeline needs kind (text), definition (object) and, if any, isPaused (true or false)")
+        raise HttpError(
+            400,
+            "A pipeline needs kind (a string) and definition (an object); isPaused, if given, must be true or false",
+        )
     return PipelineSpec(name=name, kind=kind, definition=definition, is_paused=is_paused)

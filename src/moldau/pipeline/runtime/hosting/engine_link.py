@@ -201,7 +201,9 @@ class EngineLink:
             if self._process is not None and self._process.poll() is not None:
                 raise EngineError(f"the engine process ended with status {self._process.returncode}; its log says why")
             time.sleep(0.05)
-        raise EngineUnreachableError(f"the engine process does not answer after {START_S:g} s; it is tried again")
+        raise EngineUnreachableError(
+            f"the engine process does not answer after {START_S:g} s; the start is tried again"
+        )
 
     def _end_engine(self) -> None:
         address = self._files.find()

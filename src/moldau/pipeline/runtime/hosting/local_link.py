@@ -50,7 +50,7 @@ class LocalLink:
     async def ask(self, question: str, name: str) -> Any:
         answers = {"pipeline": self._host.status, "explain": self._host.explain}
         if question not in answers:
-            raise MoldauError(f"an engine cannot be asked for {question!r}")
+            raise MoldauError(f"the engine has no answer to the request {question!r}")
         return await asyncio.to_thread(answers[question], name)
 
     async def _keep_up(self) -> None:

@@ -50,7 +50,8 @@ class HadoopFiles:
             system.delete(place, False)
             if not system.rename(part, place):
                 raise StateUnreachableError(
-                    f"state.dir cannot be used: {path}: it is written, and the file system does not rename {part}"
+                    f"state.dir cannot be used: {path}: the file system did not rename {part} to it; "
+                    "check the rights there, or use another file system"
                 )
 
     def names(self, folder: str) -> list[str]:

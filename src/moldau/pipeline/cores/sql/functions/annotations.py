@@ -73,7 +73,7 @@ def type_of_annotation(annotation: Any) -> SqlType:
         return _SIMPLE[annotation]
     except (KeyError, TypeError):
         raise FunctionLookupError(
-            f"there is no SQL type for the annotation {annotation!r}; say it as Annotated[..., 'a SQL type']"
+            f"there is not a SQL type for the annotation {annotation!r}; name one as in Annotated[int, 'BIGINT']"
         ) from None
 
 
@@ -87,7 +87,7 @@ def _type_of_mark(mark: object) -> SqlType:
     try:
         return parse_type(text.upper() if "<" not in text else text)
     except (KeyError, ValueError):
-        raise FunctionLookupError(f"{text!r} is no SQL type") from None
+        raise FunctionLookupError(f"{text!r} is not a SQL type") from None
 
 
 def allows_none(annotation: Any) -> bool:

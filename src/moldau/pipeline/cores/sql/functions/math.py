@@ -381,7 +381,7 @@ def geo_distance(lat1: float, lon1: float, lat2: float, lon2: float, units: str 
             raise ExpressionError("latitudes are between -90 and 90, longitudes between -180 and 180")
     radius = _RADIUS.get(units[:1].upper()) if units.lower() in _UNITS else None
     if radius is None:
-        raise ExpressionError(f"'{units}' is no unit of a distance: use KM or MILE")
+        raise ExpressionError(f"'{units}' is not a unit of distance: use KM or MILE")
     half_latitude = math.sin(_radians(lat2 - lat1) / 2)
     half_longitude = math.sin(_radians(lon2 - lon1) / 2)
     chord = half_latitude**2 + half_longitude**2 * math.cos(_radians(lat1)) * math.cos(_radians(lat2))

@@ -167,7 +167,7 @@ class _Reader:
     def take(self, expected: str | None = None) -> str:
         token = self.peek()
         if not token or (expected is not None and token != expected):
-            raise ValueError(f"{self._text!r} is no signature: expected {expected or 'more'} before {token!r}")
+            raise ValueError(f"{self._text!r} is not a valid signature: expected {expected or 'more'} before {token!r}")
         self._next += 1
         return token
 
@@ -226,7 +226,7 @@ def parse_type(text: str) -> SqlType:
     reader = _Reader(text)
     found = reader.read_type()
     if reader.peek():
-        raise ValueError(f"{text!r} goes on after its type")
+        raise ValueError(f"{text!r} has more text after its type")
     return found
 
 

@@ -26,7 +26,7 @@ _UNITS = {
 def _duration(unit: str, count: int) -> int:
     name = unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"
     if name not in _UNITS:
-        raise ExpressionError(f"{unit} is no unit of time: use one of {', '.join(_UNITS)}")
+        raise ExpressionError(f"{unit} is not a unit of time: use one of {', '.join(_UNITS)}")
     return _UNITS[name] * count
 
 

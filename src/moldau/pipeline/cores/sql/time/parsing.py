@@ -175,7 +175,7 @@ def _reserved_digits(following: Sequence[Part], field: PatternField) -> int:
 
 def _check_range(value: int, low: int, high: int, what: str) -> int:
     if not low <= value <= high:
-        raise ExpressionError(f"{value} is no {what}: it must be between {low} and {high}")
+        raise ExpressionError(f"{value} is not a valid {what}: it must be between {low} and {high}")
     return value
 
 
@@ -239,7 +239,7 @@ def parse_date(text: str, pattern: str) -> int:
     reader.read_all()
     days = _days(reader.found, None)
     if days is None:
-        raise ExpressionError(f"'{text[:100]}' with the format '{pattern}' is no complete date")
+        raise ExpressionError(f"'{text[:100]}' with the format '{pattern}' is not a complete date")
     return days
 
 
@@ -265,7 +265,7 @@ def parse_time(text: str, pattern: str) -> int:
         raise ExpressionError("Time format contains date field.")
     ms = _milliseconds(reader.found)
     if ms is None:
-        raise ExpressionError(f"'{text[:100]}' with the format '{pattern}' is no complete time")
+        raise ExpressionError(f"'{text[:100]}' with the format '{pattern}' is not a complete time")
     return ms
 
 
