@@ -148,7 +148,7 @@ def test_more_than_so_many_questions_do_not_wait() -> None:
         let_go = threading.Event()
         waiting = [asyncio.ensure_future(registry.examine(lambda _: let_go.wait(60))) for _ in range(MAX_WAITING)]
         await asyncio.sleep(0)
-        with pytest.raises(TooBusyError, match="ask again"):
+        with pytest.raises(TooBusyError, match="try again"):
             await registry.examine(lambda _: True)
         let_go.set()
         await asyncio.gather(*waiting)

@@ -75,14 +75,14 @@ def test_a_server_accepts_the_right_password_and_no_other(name: str, username: s
     ("challenge", "what"),
     [
         (b"e=unknown-user", "the server refused: unknown-user"),
-        (b"r=other,s=AAAA,i=4096", "does not continue our nonce"),
-        (f"r={NONCE},s=AAAA,i=4096".encode(), "does not continue our nonce"),
-        (f"r={NONCE}x,s=AAAA,i=0".encode(), "asks for '0' iterations"),
-        (f"r={NONCE}x,s=AAAA,i=99999999999".encode(), "asks for '99999999999' iterations"),
-        (f"r={NONCE}x,s=AAAA".encode(), "asks for '' iterations"),
+        (b"r=other,s=AAAA,i=4096", "does not begin with the client"),
+        (f"r={NONCE},s=AAAA,i=4096".encode(), "does not begin with the client"),
+        (f"r={NONCE}x,s=AAAA,i=0".encode(), "requests '0' iterations"),
+        (f"r={NONCE}x,s=AAAA,i=99999999999".encode(), "requests '99999999999' iterations"),
+        (f"r={NONCE}x,s=AAAA".encode(), "requests '' iterations"),
         (f"r={NONCE}x,s=A,i=1".encode(), "base64"),
         (b"\xff", "utf-8"),
-        (b"", "does not continue our nonce"),
+        (b"", "does not begin with the client"),
     ],
 )
 def test_a_server_that_does_not_keep_to_the_rules_is_refused(challenge: bytes, what: str) -> None:

@@ -93,9 +93,10 @@ class Engine:
                 )
             if is_local(self._settings) and taken + count > total:
                 raise StreamsError(
-                    f"moldau.latency=realtime needs {count} Spark task slots for {pipeline}, one for each partition that "
-                    f"it reads and one for each partition of its state, but {total - taken} of {total} are free. Set "
-                    f"num.stream.threads to {taken + count} or more, for the first pipeline that the process starts"
+                    f"moldau.latency=realtime needs {count} Spark task slots for {pipeline}, one for each partition "
+                    "that it reads and one for each partition of its state, but "
+                    f"{total - taken} of {total} are free. Set num.stream.threads to {taken + count} or more, "
+                    "for the first pipeline that the process starts"
                 )
             self._reserved[pipeline] = count
 

@@ -277,7 +277,7 @@ def test_names_are_looked_up_from_the_inside_out() -> None:
         ("enum E { A = 3000000000; }", "32 bits"),
         ('syntax = "proto3"; message M { required string a = 1; }', "proto3 does not have"),
         ('syntax = "proto3"; message M { string a = 1 [default = "x"]; }', "proto3 does not have"),
-        ('import "nowhere.proto"; message M {}', "neither a reference nor well known"),
+        ('import "nowhere.proto"; message M {}', "neither a reference of the schema nor"),
         ("message M {} message M {}", "defined twice"),
         ("service S { rpc R (Nothing) returns (Nothing); }", "'Nothing'"),
         ("message M { string a = 1; } /* never", "never ends"),

@@ -29,8 +29,8 @@ def current_version(events: Mapping[str, Event]) -> int | None:
     current = events.get(CURRENT)
     if current is not None and current.state == RUNNING:
         raise ToolError(
-            f"version {current.version} is being applied, or applying it was interrupted; check on the server which of its "
-            "statements ran. To start over, use destroy-metadata, then initialize-metadata"
+            f"version {current.version} is being applied, or applying it was interrupted; check on the server which "
+            "of its statements ran. To start over, use destroy-metadata, then initialize-metadata"
         )
     text = NONE if current is None else current.version if current.state == MIGRATED else current.previous
     return None if text in (NONE, "") else int(text)

@@ -170,7 +170,7 @@ def test_the_current_version_is_the_last_that_succeeded() -> None:
     assert current_version({}) is None
     assert current_version({"CURRENT": event("CURRENT", "3", "MIGRATED")}) == 3
     assert current_version({"CURRENT": event("CURRENT", "3", "ERROR", "2")}) == 2
-    with pytest.raises(ToolError, match="is being migrated"):
+    with pytest.raises(ToolError, match="is being applied"):
         current_version({"CURRENT": event("CURRENT", "3", "RUNNING")})
 
 

@@ -73,7 +73,7 @@ def type_of_annotation(annotation: Any) -> SqlType:
         return _SIMPLE[annotation]
     except (KeyError, TypeError):
         raise FunctionLookupError(
-            f"there is not a SQL type for the annotation {annotation!r}; name one as in Annotated[int, 'BIGINT']"
+            f"there is no SQL type for the annotation {annotation!r}; name one as in Annotated[int, 'BIGINT']"
         ) from None
 
 
