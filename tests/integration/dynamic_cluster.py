@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tests.free_ports import free_port
 
-from moldau.controller.replicated_quorum import ReplicatedQuorum
+from moldau.controller.quorum.replicated import ReplicatedQuorum
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
 from moldau.net.broker_client import BrokerClient
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
-from moldau.server.controller_node import ControllerNode
+from moldau.server.cluster.controller_node import ControllerNode
 from moldau.server.directories import FormatPlan, format_directories
 
 CLUSTER_ID = "Nk018hRAQFytWskYqtQduw"

@@ -85,9 +85,9 @@ class KillableProcess:
 class KillableBroker(KillableProcess):
     """`moldau server`, on one port and one folder for all its lives."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *, port: int | None = None) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port() if port is None else port
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         arguments = ["server", "--data", str(folder / "data")]
         own = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "metrics.http.port": "0"}

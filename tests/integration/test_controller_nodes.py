@@ -16,7 +16,7 @@ from tests.free_ports import free_port
 
 from moldau.controller.cluster_apis import CLUSTER_APIS
 from moldau.controller.controller_apis import CONTROLLER_APIS
-from moldau.controller.replicated_quorum import ReplicatedQuorum
+from moldau.controller.quorum.replicated import ReplicatedQuorum
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
 from moldau.log.directories.meta_properties import save_meta_properties
@@ -27,7 +27,7 @@ from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 from moldau.protocol.metadata_records import ConfigRecord
 from moldau.raft.core import NotLeaderError
-from moldau.server.controller_node import ControllerNode
+from moldau.server.cluster.controller_node import ControllerNode
 
 CLUSTER_ID = "Nk018hRAQFytWskYqtQduw"
 FAST = {

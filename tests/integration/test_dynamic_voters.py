@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.integration.dynamic_cluster import CLUSTER_ID, DynamicCluster, dynamic_cluster, until
 
-from moldau.controller.quorum_records import voters_in
+from moldau.controller.quorum.records import voters_in
 from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.protocol.api import ApiKey

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from tests.free_ports import free_port
+from tests.free_ports import free_cluster_port, free_port
 from tests.integration.cli_commands import run_line
 from tests.integration.cluster import QUICK, Cluster, eventually
 from tests.integration.killable import KillableBroker, KillableProcess
@@ -43,7 +43,7 @@ def test_a_rolling_restart_of_all_brokers_is_not_noticed(tmp_path: Path) -> None
 def test_the_folder_of_a_server_that_was_alone_becomes_a_cluster_under_load(tmp_path: Path) -> None:
     """`moldau server`, then `moldau server --brokers 3` on the same folder and port, then three replicas of all."""
     quick = {**QUICK, "offsets.topic.replication.factor": "1"}
-    alone = KillableBroker(tmp_path, quick)
+    alone = KillableBroker(tmp_path, quick, port=free_cluster_port())
     alone.start()
     run_line(f"kafka-topics --bootstrap-server {alone.bootstrap_servers} --create --topic steady --partitions 3")
     with SteadyLoad(alone.bootstrap_servers, "steady") as load:
@@ -128,7 +128,7 @@ def test_metrics_tell_of_a_lost_broker_and_of_its_return(tmp_path: Path) -> None
         assert total("kafka_server_replicamanager_isrexpands_total") > 0
         assert total("kafka_controller_controllerstats_leaderelectionrateandtimems_count") != elections
         assert len(metric(ports[3], "kafka_server_replicafetchermanager_maxlag")) == 1
-        assert len(metric(ports[3], "kafka_server_fetcherlagmetrics_consumerlag")) >= 2
+        eventually(lambda: len(metric(ports[3], "kafka_server_fetcherlagmetrics_consumerlag")) >= 2, "the lag is told")
 
 
 def metric(port: int, name: str) -> list[float]:

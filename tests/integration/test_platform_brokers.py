@@ -6,11 +6,13 @@ import os
 import signal
 from pathlib import Path
 
+from tests.free_ports import free_cluster_port
 from tests.integration.running_platform import Platform, until
 
 
 def test_status_shows_each_broker_and_one_that_was_killed_comes_back(tmp_path: Path) -> None:
     platform = Platform(tmp_path / "platform", "broker")
+    platform.ports |= {name: free_cluster_port() for name in ("broker", "metrics")}
     try:
         started = platform.up("--brokers", "3")
         assert started.returncode == 0, started.stdout + started.stderr

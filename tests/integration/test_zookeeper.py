@@ -22,7 +22,7 @@ from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode, StartupError
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
-from moldau.server.cluster_finder import unused_id
+from moldau.server.cluster.finder import unused_id
 from moldau.server.directories import has_id, node_id_for
 from moldau.testing import Broker
 

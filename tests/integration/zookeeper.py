@@ -11,8 +11,8 @@ from types import TracebackType
 
 from tests.free_ports import free_port
 
-from moldau.server.zookeeper_file import ZooKeeperFile
-from moldau.server.zookeeper_node import ZooKeeperNode
+from moldau.server.zookeeper.node import ZooKeeperNode
+from moldau.server.zookeeper.properties_file import ZooKeeperFile
 from moldau.testing.in_thread import InThread
 
 __all__ = ["ZooKeeper", "four_letter_word"]

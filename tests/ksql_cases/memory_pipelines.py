@@ -15,7 +15,7 @@ from moldau.core.errors import MoldauError
 from moldau.ksql.pipelines import hosted_query
 from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
-from moldau.ksql.state import HostedQuery
+from moldau.ksql.statements.state import HostedQuery
 from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.partitioning import partition_hash

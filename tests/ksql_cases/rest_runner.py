@@ -33,7 +33,7 @@ from moldau.client.schema_registry import RegisteredSchemas, RegistryClient
 from moldau.client.wire_producer import WireProducer
 from moldau.core.ids import TopicPartition
 from moldau.http.http2_serving import Http2Server
-from moldau.ksql.app import build_app
+from moldau.ksql.api.app import build_app
 from moldau.ksql.pipelines import KIND
 from moldau.ksql.server import KsqlServer
 from moldau.ksql.settings import KsqlSettings

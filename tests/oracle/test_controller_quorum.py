@@ -12,14 +12,14 @@ from tests.free_ports import free_port
 from tests.integration.dynamic_cluster import DynamicCluster, dynamic_cluster
 from tests.oracle.apache_kafka import ApacheKafka, needs_apache_kafka, run_tool
 
-from moldau.controller.replicated_quorum import ReplicatedQuorum
+from moldau.controller.quorum.replicated import ReplicatedQuorum
 from moldau.core.config import BrokerConfig
 from moldau.core.ids import render_uuid
 from moldau.log.directories.meta_properties import save_meta_properties
 from moldau.log.files import Files
 from moldau.protocol.metadata_records import ConfigRecord
 from moldau.raft.voters import Voter
-from moldau.server.controller_node import ControllerNode
+from moldau.server.cluster.controller_node import ControllerNode
 
 CLUSTER_ID = "bW9sZGF1LW9yYWNsZS0wMQ"
 KAFKA = 3

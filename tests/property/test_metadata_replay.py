@@ -11,13 +11,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.controller.brokers import BrokerRegistration, registration, unfencing
-from moldau.controller.configs import ConfigOp, ResourceChange
 from moldau.controller.controller import Controller
+from moldau.controller.decisions.brokers import BrokerRegistration, registration, unfencing
+from moldau.controller.decisions.configs import ConfigOp, ResourceChange
+from moldau.controller.decisions.topics import MorePartitions, NewTopic, TopicRef
 from moldau.controller.image import ConfigResource, Endpoint
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
-from moldau.controller.quorum import QuorumOfOne
-from moldau.controller.topics import MorePartitions, NewTopic, TopicRef
+from moldau.controller.quorum.quorum import QuorumOfOne
 from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.log.config import LogConfig

@@ -14,10 +14,11 @@ from unittest.mock import patch
 
 from moldau.broker.replication import following
 from moldau.broker.replication.leading import Leading
-from moldau.controller import broker_sessions, elections
+from moldau.controller import broker_sessions
 from moldau.controller.broker_sessions import BrokerSessions
+from moldau.controller.decisions import elections
+from moldau.controller.decisions.partition_changes import PartitionDraft
 from moldau.controller.image import MetadataImage, TopicImage
-from moldau.controller.partition_changes import PartitionDraft
 from moldau.core.errors import ErrorCode
 from moldau.testing.simulation.replica_cluster import ACKNOWLEDGED_STAYS, CALM, ONE_CONTENT, ONE_LEADER, REPLICAS_AGREE
 from moldau.testing.simulation.replica_node import Fetch, FetchAnswer, ReplicaNode

@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 from tests.integration.server_process import wait_until
 
-from moldau.ksql.errors import StatementError
+from moldau.ksql.api.errors import StatementError
+from moldau.ksql.api.requests import QueryRequest, StatementRequest
+from moldau.ksql.api.results import ResultRow, RowStream
 from moldau.ksql.pipelines import KIND, KsqlBuilder
-from moldau.ksql.requests import QueryRequest, StatementRequest
-from moldau.ksql.results import ResultRow, RowStream
 from moldau.ksql.server import KsqlServer
 from moldau.ksql.settings import KsqlSettings
 from moldau.pipeline.runtime.engine import Engine

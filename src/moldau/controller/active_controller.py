@@ -1,6 +1,6 @@
 """The active controller of a cluster: what brokers and their clients ask of the one controller that leads the quorum.
 
-Decisions are those of a single node's controller, and those about several brokers (`controller.elections`,
+Decisions are those of a single node's controller, and those about several brokers (`controller.decisions.elections`,
 `controller.broker_sessions`). Each is committed before the next one is made. While another node leads, every request is
 refused with NOT_CONTROLLER. Start at `ActiveController.register`.
 """
@@ -14,16 +14,16 @@ from random import Random
 from typing import NamedTuple
 
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
-from moldau.controller.brokers import BrokerRegistration, unregistration
-from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.controller import Answer, Controller
-from moldau.controller.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
+from moldau.controller.decisions.brokers import BrokerRegistration, unregistration
+from moldau.controller.decisions.configs import ConfigResult, ResourceChange
+from moldau.controller.decisions.elections import IsrProposal, decide_isr, elect, elect_preferred, unbalanced
+from moldau.controller.decisions.partition_changes import RECOVERING
+from moldau.controller.decisions.replica_places import ReplicaPlace, decide_place
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
-from moldau.controller.partition_changes import RECOVERING
+from moldau.controller.quorum.replicated import ReplicatedQuorum
 from moldau.controller.replay import apply_partition_change
-from moldau.controller.replica_places import ReplicaPlace, decide_place
-from moldau.controller.replicated_quorum import ReplicatedQuorum
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import ClusterSettings

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from moldau.controller.brokers import BrokerRegistration, registration
-from moldau.controller.elections import leave, return_to
+from moldau.controller.decisions.brokers import BrokerRegistration, registration
+from moldau.controller.decisions.elections import leave, return_to
 from moldau.controller.image import MetadataImage
 from moldau.controller.replay import replay_records
 from moldau.core.errors import ErrorCode

@@ -14,12 +14,12 @@ from typing import Final
 
 from moldau.controller.active_controller import ActiveController, ElectionResult
 from moldau.controller.broker_sessions import Heartbeat
-from moldau.controller.brokers import BrokerRegistration
-from moldau.controller.elections import IsrProposal
+from moldau.controller.decisions.brokers import BrokerRegistration
+from moldau.controller.decisions.elections import IsrProposal
+from moldau.controller.decisions.replica_places import ReplicaPlace
 from moldau.controller.errors import RefusedError, refusal_of
 from moldau.controller.hand_over import HandedMetadata
 from moldau.controller.image import Endpoint, TopicImage
-from moldau.controller.replica_places import ReplicaPlace
 from moldau.controller.topic_names import METADATA_TOPIC
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.api import (

@@ -1,7 +1,7 @@
 """The controller: makes decisions, commits them, applies them to the image and notifies subscribers.
 
-Decisions are pure functions of the image (`controller.topics`, `controller.configs`,
-`controller.brokers`); they return records and results. Here the records are committed through the quorum
+Decisions are pure functions of the image (`controller.decisions.topics`, `controller.decisions.configs`,
+`controller.decisions.brokers`); they return records and results. Here the records are committed through the quorum
 one decision at a time, replayed into the next image, and passed to subscribers before the result is
 returned, so that the caller finds the change done. Start at `Controller.create_topics`.
 """
@@ -14,16 +14,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from moldau.controller.brokers import unregistration
-from moldau.controller.configs import ConfigResult, ResourceChange, decide_config_changes
-from moldau.controller.eligible_leaders import MIN_ISR
-from moldau.controller.errors import RefusedError
-from moldau.controller.feature_updates import FeatureUpdate, Updater, decide_feature_updates
-from moldau.controller.image import MetadataImage
-from moldau.controller.quorum import Committed, Quorum
-from moldau.controller.reassignment import Reassignment, ReassignmentResult, decide_reassignments
-from moldau.controller.replay import ImageDelta, replay_records
-from moldau.controller.topics import (
+from moldau.controller.decisions.brokers import unregistration
+from moldau.controller.decisions.configs import ConfigResult, ResourceChange, decide_config_changes
+from moldau.controller.decisions.eligible_leaders import MIN_ISR
+from moldau.controller.decisions.feature_updates import FeatureUpdate, Updater, decide_feature_updates
+from moldau.controller.decisions.reassignment import Reassignment, ReassignmentResult, decide_reassignments
+from moldau.controller.decisions.topics import (
     MorePartitions,
     NewTopic,
     TopicRef,
@@ -32,6 +28,10 @@ from moldau.controller.topics import (
     decide_topic_creation,
     decide_topic_deletion,
 )
+from moldau.controller.errors import RefusedError
+from moldau.controller.image import MetadataImage
+from moldau.controller.quorum.quorum import Committed, Quorum
+from moldau.controller.replay import ImageDelta, replay_records
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
 from moldau.protocol.metadata_records import MetadataRecord, ProducerIdsRecord

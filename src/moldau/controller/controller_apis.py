@@ -1,6 +1,6 @@
 """The APIs of a controller listener: a table of its own, apart from the broker's.
 
-The quorum's requests are translated (`quorum_wire`) and passed to `ReplicatedQuorum.handle`; a fetch may be answered
+The quorum's requests are translated (`quorum.wire`) and passed to `ReplicatedQuorum.handle`; a fetch may be answered
 later, and others on the same connection go on meanwhile. Start at `ControllerApis.handle`.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from moldau.controller.cluster_apis import CLUSTER_APIS, ClusterApis
 from moldau.controller.errors import RefusedError
 from moldau.controller.features import KRAFT_VERSION, SUPPORTED, FeatureRange
-from moldau.controller.quorum_wire import reply_to_wire, request_from_wire
-from moldau.controller.replicated_quorum import ReplicatedQuorum
+from moldau.controller.quorum.replicated import ReplicatedQuorum
+from moldau.controller.quorum.wire import reply_to_wire, request_from_wire
 from moldau.controller.topic_names import METADATA_TOPIC
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot

@@ -1,6 +1,6 @@
 """The metadata log: `__cluster_metadata-0`, a partition like any other, with snapshots beside its segments.
 
-It only reads and writes; `controller.replay` applies the records, and `controller.quorum` decides who may
+It only reads and writes; `controller.replay` applies the records, and `controller.quorum.quorum` decides who may
 write. Start at `MetadataLog.load`.
 """
 

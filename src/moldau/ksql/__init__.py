@@ -1,1 +1,1 @@
-"""The ksql server: statements over HTTP, kept in a command topic; persistent, push and pull queries. Start at `app`."""
+"""The ksql server: statements over HTTP, kept in a topic; persistent, push and pull queries. Start at `server`."""

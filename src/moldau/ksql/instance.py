@@ -9,8 +9,8 @@ import logging
 
 from moldau.core.addresses import is_loopback
 from moldau.http.http2_serving import Http2Server
-from moldau.ksql.access import authenticator, server_tls
-from moldau.ksql.app import build_app
+from moldau.ksql.api.access import authenticator, server_tls
+from moldau.ksql.api.app import build_app
 from moldau.ksql.server import KsqlServer
 from moldau.ksql.settings import KsqlSettings
 from moldau.pipeline.runtime.hosting.engine_link import PipelineLink

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from moldau.ksql.access import PeerAccess
-from moldau.ksql.documents import Document
+from moldau.ksql.api.access import PeerAccess
+from moldau.ksql.api.documents import Document
 
 __all__ = ["Peers"]
 

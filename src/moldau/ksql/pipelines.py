@@ -14,7 +14,7 @@ from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
-from moldau.ksql.state import AppliedCommand, HostedQuery, ServerState
+from moldau.ksql.statements.state import AppliedCommand, HostedQuery, ServerState
 from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.nodes import OffsetReset

@@ -13,8 +13,8 @@ from typing import Any
 from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
 from moldau.core.ids import TopicPartition
+from moldau.ksql.api.documents import Document
 from moldau.ksql.cluster import KafkaCluster
-from moldau.ksql.documents import Document
 
 __all__ = ["offset_summary", "statistics_documents", "statistics_text"]
 

@@ -10,7 +10,7 @@ from moldau.formats.columns import Column
 from moldau.formats.format import RowFormat
 from moldau.formats.registry.topic_schemas import TopicSchemas
 from moldau.formats.row_serde import RegistryAddress, RowSerde
-from moldau.ksql.errors import ErrorKind, RequestError
+from moldau.ksql.api.errors import ErrorKind, RequestError
 from moldau.ksql.settings import KsqlSettings
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ksql.catalogue.services import Schemas

@@ -1,7 +1,7 @@
 """One ksql server: the command topic behind it, the engine beside it, and what its endpoints do.
 
 Commands are applied by one callback, in the order of the topic, whoever wrote them; after each, the engine is told
-which queries are wanted. Start at `KsqlServer`; `instance` runs it as a process, `app` puts it behind HTTP.
+which queries are wanted. Start at `KsqlServer`; `instance` runs it as a process, `api.app` puts it behind HTTP.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog
 from moldau.core.errors import MoldauError, StartupError
 from moldau.core.graphs import Graph
 from moldau.http.metrics import HttpMetrics
-from moldau.ksql.access import PeerAccess
-from moldau.ksql.app import TextStream
-from moldau.ksql.assertions import assert_schema, assert_topic
+from moldau.ksql.api.access import PeerAccess
+from moldau.ksql.api.app import TextStream
+from moldau.ksql.api.documents import Document, command_status, current_status
+from moldau.ksql.api.errors import ErrorKind, RequestError, StatementError
+from moldau.ksql.api.requests import QueryRequest, StatementRequest
+from moldau.ksql.api.results import RowStream
 from moldau.ksql.cluster import KafkaCluster
-from moldau.ksql.commands import Command, CommandError, CommandId
-from moldau.ksql.descriptions import Descriptions
-from moldau.ksql.documents import Document, command_status, current_status
-from moldau.ksql.errors import ErrorKind, RequestError, StatementError
-from moldau.ksql.facts import Facts, Rehearsal
-from moldau.ksql.headless import FileLog, statements_of
-from moldau.ksql.inserts import insert_rows, serialized_record
 from moldau.ksql.peers import Peers
 from moldau.ksql.pipelines import explained_plan, pipeline_spec
 from moldau.ksql.processing_log import prepare_processing_log, stream_statement
-from moldau.ksql.queries import Queries
+from moldau.ksql.queries.open_queries import Queries
+from moldau.ksql.queries.table_copies import SESSION_WINDOW_BYTES, TIME_WINDOW_BYTES, TableCopies
 from moldau.ksql.query_metrics import QueryMetrics
 from moldau.ksql.query_statistics import offset_summary
-from moldau.ksql.requests import QueryRequest, StatementRequest
-from moldau.ksql.results import RowStream
 from moldau.ksql.schemas import fresh_schemas, request_schemas
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.sharing import QuerySharing
-from moldau.ksql.state import HostedQuery, ServerState
-from moldau.ksql.statement_runner import StatementRunner, Step
-from moldau.ksql.table_copies import SESSION_WINDOW_BYTES, TIME_WINDOW_BYTES, TableCopies
+from moldau.ksql.statements.assertions import assert_schema, assert_topic
+from moldau.ksql.statements.commands import Command, CommandError, CommandId
+from moldau.ksql.statements.descriptions import Descriptions
+from moldau.ksql.statements.facts import Facts, Rehearsal
+from moldau.ksql.statements.headless import FileLog, statements_of
+from moldau.ksql.statements.inserts import insert_rows, serialized_record
+from moldau.ksql.statements.runner import StatementRunner, Step
+from moldau.ksql.statements.state import HostedQuery, ServerState
 from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.catalogue.sources import Source, WindowKind

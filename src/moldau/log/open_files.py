@@ -1,7 +1,7 @@
 """Counts the segment files that this process has open, and calls watchers above a limit.
 
-One per process, like the limit on open files (RLIMIT_NOFILE). `log.manager` closes files, `server.descriptors` sets the
-limit. Start at `OPEN_FILES`.
+One per process, like the limit on open files (RLIMIT_NOFILE). `log.manager` closes files, `server.process.descriptors`
+sets the limit. Start at `OPEN_FILES`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from moldau.controller.features import METADATA_VERSION, SUPPORTED
 from moldau.controller.metadata_log import BOOTSTRAP_FILE, METADATA_PARTITION
-from moldau.controller.quorum_records import voters_records
+from moldau.controller.quorum.records import voters_records
 from moldau.controller.snapshots import SnapshotId, encode_snapshot, save_snapshot
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
@@ -31,7 +31,7 @@ from moldau.log.files import Files
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.raft.voter_history import BEFORE_THE_LOG, VoterState
 from moldau.raft.voters import ReplicaKey, Voter, VoterSet
-from moldau.server.controller_voters import controller_endpoint, parse_initial_controllers
+from moldau.server.cluster.controller_voters import controller_endpoint, parse_initial_controllers
 from moldau.server.metadata_versions import default_level, features_at, name_of
 
 __all__ = [

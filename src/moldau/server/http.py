@@ -35,7 +35,7 @@ REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not All
 
 RUNNING = 3
 MAX_CONNECTIONS = 16
-"""Connections open at the same time; they use descriptors from the reserve (`server.descriptors`)."""
+"""Connections open at the same time; they use descriptors from the reserve (`server.process.descriptors`)."""
 MAX_LISTED_PARTITIONS = 100
 """How many offline partitions /healthz lists with their reasons; it counts all of them."""
 

@@ -40,11 +40,11 @@ from moldau.log.manager import LogManager
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
-from moldau.server.controller_start import MetadataSource, StartedController, start_controller
-from moldau.server.descriptors import DescriptorWatch, current_budget
+from moldau.server.cluster.controller_start import MetadataSource, StartedController, start_controller
 from moldau.server.directories import adopt, all_directories, log_directories
 from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
+from moldau.server.process.descriptors import DescriptorWatch, current_budget
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds, announced_registries
 from moldau.server.topic_changes import log_topic_changes
 
@@ -80,7 +80,7 @@ class BrokerState(IntEnum):
 
 
 class Node:
-    """One broker with a controller of its own; `server.cluster_node` is a broker of a cluster.
+    """One broker with a controller of its own; `server.cluster.broker_node` is a broker of a cluster.
 
     Created and used on a running event loop.
     """

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import StartupError
-from moldau.server.descriptors import raise_limit
 from moldau.server.directories import has_id, node_id_for
-from moldau.server.late_imports import keep_imports_possible
-from moldau.server.log_output import configure_logging
-from moldau.server.running import announce
+from moldau.server.process.descriptors import raise_limit
+from moldau.server.process.late_imports import keep_imports_possible
+from moldau.server.process.log_output import configure_logging
+from moldau.server.process.running import announce
 
 if TYPE_CHECKING:
-    from moldau.server.controller_node import ControllerNode
+    from moldau.server.cluster.controller_node import ControllerNode
     from moldau.server.node import Node
 
 __all__ = ["check", "node_class", "run", "stop_at_once"]
@@ -42,7 +42,7 @@ def _with_id(settings: Mapping[str, str]) -> BrokerConfig:
     config = BrokerConfig(settings)
     if config.node_id >= 0 or has_id(config):
         return check(settings)
-    from moldau.server.cluster_finder import unused_id
+    from moldau.server.cluster.finder import unused_id
 
     return BrokerConfig(settings, node_id=unused_id(config))
 
@@ -71,7 +71,7 @@ def stop_at_once(error: BaseException) -> None:
 def node_class(config: BrokerConfig) -> type[Node]:
     """The kind of broker that the settings ask for; imported here, because no process needs every kind."""
     if config.is_in_cluster:
-        from moldau.server.cluster_node import ClusterNode
+        from moldau.server.cluster.broker_node import ClusterNode
 
         return ClusterNode
     from moldau.server.node import Node
@@ -81,7 +81,7 @@ def node_class(config: BrokerConfig) -> type[Node]:
 
 def _new_node(config: BrokerConfig, *, may_format: bool) -> Node | ControllerNode:
     if config.section(NodeSettings).roles == ["controller"]:
-        from moldau.server.controller_node import ControllerNode
+        from moldau.server.cluster.controller_node import ControllerNode
 
         return ControllerNode(config, may_format=may_format, on_fatal=stop_at_once)
     return node_class(config)(config, may_format=may_format, on_fatal=stop_at_once)

@@ -59,7 +59,7 @@ class ConnectWorker(InThread):
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.connect.worker.settings import WorkerSettings
-        from moldau.server.connect import connect_instance
+        from moldau.server.services.connect import connect_instance
 
         standalone = "offset.storage.file.filename" in self._given
         instance = connect_instance(WorkerSettings.of(self._given, standalone=standalone), self._connectors)

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from tests.integration.connect.talk import COUNTER, await_states
 
-from moldau.ksql.connectors import Connectors
-from moldau.ksql.errors import RequestError
+from moldau.ksql.api.errors import RequestError
+from moldau.ksql.statements.connectors import Connectors
 from moldau.pipeline.ksql.syntax.parser import parse
 from moldau.testing.connect import ConnectWorker
 

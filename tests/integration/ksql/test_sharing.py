@@ -13,8 +13,8 @@ import pytest
 from tests.integration.ksql.talk import filled_stream, name, query, refused, run, stream
 from tests.ksql_cases.rest_runner import RestServer, RestWorld
 
-from moldau.ksql.errors import NotHereError
-from moldau.ksql.requests import QueryRequest
+from moldau.ksql.api.errors import NotHereError
+from moldau.ksql.api.requests import QueryRequest
 from moldau.pipeline.runtime.states import State
 from moldau.testing import Broker
 

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from tests.unit.log.faulty_world import one_per_call
 
-from moldau.controller.brokers import BrokerRegistration, registration, unfencing
 from moldau.controller.controller import Controller
+from moldau.controller.decisions.brokers import BrokerRegistration, registration, unfencing
+from moldau.controller.decisions.topics import NewTopic, TopicRef
 from moldau.controller.image import Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
-from moldau.controller.quorum import QuorumOfOne
-from moldau.controller.topics import NewTopic, TopicRef
+from moldau.controller.quorum.quorum import QuorumOfOne
 from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.log.config import LogConfig

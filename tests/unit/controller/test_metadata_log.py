@@ -11,15 +11,15 @@ from random import Random
 
 import pytest
 
-from moldau.controller.brokers import BrokerRegistration, registration, unfencing
 from moldau.controller.controller import Controller
+from moldau.controller.decisions.brokers import BrokerRegistration, registration, unfencing
+from moldau.controller.decisions.topics import NewTopic, TopicRef
 from moldau.controller.image import ConfigResource, Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
-from moldau.controller.quorum import QuorumOfOne
-from moldau.controller.quorum_log import QuorumLog
+from moldau.controller.quorum.log import QuorumLog
+from moldau.controller.quorum.quorum import QuorumOfOne
 from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot, image_records, newest_first
-from moldau.controller.topics import NewTopic, TopicRef
 from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError

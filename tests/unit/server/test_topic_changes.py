@@ -5,9 +5,7 @@ from __future__ import annotations
 import uuid
 from random import Random
 
-from moldau.controller.image import BrokerImage, Endpoint, MetadataImage
-from moldau.controller.replay import ImageDelta, replay_records
-from moldau.controller.topics import (
+from moldau.controller.decisions.topics import (
     MorePartitions,
     NewTopic,
     TopicDecision,
@@ -16,6 +14,8 @@ from moldau.controller.topics import (
     decide_topic_creation,
     decide_topic_deletion,
 )
+from moldau.controller.image import BrokerImage, Endpoint, MetadataImage
+from moldau.controller.replay import ImageDelta, replay_records
 from moldau.core.config import BrokerConfig
 from moldau.core.ids import render_uuid
 from moldau.server.topic_changes import topic_changes

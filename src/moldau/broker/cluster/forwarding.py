@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from moldau.broker.cluster.controller_channel import ControllerChannel, ControllerUnavailableError
 from moldau.controller.controller import Controller
+from moldau.controller.decisions.topics import NewTopic, TopicResult
 from moldau.controller.image import MetadataImage
-from moldau.controller.replicated_quorum import ReplicatedQuorum
-from moldau.controller.topics import NewTopic, TopicResult
+from moldau.controller.quorum.replicated import ReplicatedQuorum
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey, decode_response_header, encode_request_header

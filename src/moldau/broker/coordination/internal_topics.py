@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.controller.topics import NewTopic
+from moldau.controller.decisions.topics import NewTopic
 from moldau.core.errors import ErrorCode, MoldauError
 
 if TYPE_CHECKING:

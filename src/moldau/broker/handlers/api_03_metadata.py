@@ -14,10 +14,10 @@ from typing import NamedTuple
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.metadata.topic_answers import EncodedTopic, Form, Steps, in_turns
 from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, alive_broker, reachable_brokers
+from moldau.controller.decisions.topics import NewTopic, TopicResult
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from moldau.controller.topic_names import check_topic_name
-from moldau.controller.topics import NewTopic, TopicResult
 from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.hot_fields import NodeEndpoint

@@ -7,7 +7,7 @@ Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.topics import Assignment, NewTopic, TopicResult
+from moldau.controller.decisions.topics import Assignment, NewTopic, TopicResult
 from moldau.core.config.describe import topic_entries
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message

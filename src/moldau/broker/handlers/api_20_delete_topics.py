@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.topics import TopicRef, TopicResult
+from moldau.controller.decisions.topics import TopicRef, TopicResult
 from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message

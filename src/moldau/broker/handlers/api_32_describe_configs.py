@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.health.loggers import logger_levels
-from moldau.controller.configs import check_group_name
+from moldau.controller.decisions.configs import check_group_name
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import ConfigResource, ConfigResourceType
 from moldau.controller.topic_names import check_topic_name

@@ -10,7 +10,7 @@ from functools import partial
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.metadata.config_changes import ChangeOf, alter
-from moldau.controller.configs import replacement_of
+from moldau.controller.decisions.configs import replacement_of
 from moldau.controller.image import ConfigResource
 from moldau.protocol.messages import Message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.topics import MorePartitions, TopicResult
+from moldau.controller.decisions.topics import MorePartitions, TopicResult
 from moldau.core.errors import MoldauError
 from moldau.protocol.messages import Message
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.metadata.config_changes import ChangeOf, alter
-from moldau.controller.configs import ConfigOp, ResourceChange
+from moldau.controller.decisions.configs import ConfigOp, ResourceChange
 from moldau.controller.image import ConfigResource
 from moldau.protocol.messages import Message
 

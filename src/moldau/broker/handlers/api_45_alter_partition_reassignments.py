@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moldau.broker.context import Broker, RequestContext
+from moldau.controller.decisions.reassignment import Reassignment, ReassignmentResult
 from moldau.controller.errors import refusal_of
-from moldau.controller.reassignment import Reassignment, ReassignmentResult
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
+from moldau.controller.decisions.reassignment import is_reassigned
 from moldau.controller.image import PartitionImage, TopicImage
-from moldau.controller.reassignment import is_reassigned
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 

@@ -7,8 +7,8 @@ Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
+from moldau.controller.decisions.feature_updates import FeatureUpdate
 from moldau.controller.errors import refusal_of
-from moldau.controller.feature_updates import FeatureUpdate
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.features import UpgradeType
 from moldau.protocol.messages import Message

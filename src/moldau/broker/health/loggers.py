@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from moldau.controller.configs import ConfigOp, ConfigOpType
+from moldau.controller.decisions.configs import ConfigOp, ConfigOpType
 from moldau.controller.errors import RefusedError
 from moldau.core.errors import ErrorCode
 

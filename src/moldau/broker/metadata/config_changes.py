@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from moldau.broker.context import Broker
 from moldau.broker.health.loggers import apply_levels, levels_to_set
-from moldau.controller.configs import ConfigResult, ResourceChange
+from moldau.controller.decisions.configs import ConfigResult, ResourceChange
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import ConfigResource, ConfigResourceType, MetadataImage
 from moldau.core.errors import ErrorCode, MoldauError

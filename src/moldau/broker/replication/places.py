@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from moldau.broker.cluster.controller_channel import ControllerChannel, ControllerUnavailableError
-from moldau.controller.partition_changes import LOST, is_reserved
+from moldau.controller.decisions.partition_changes import LOST, is_reserved
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moldau.cli.connect.worker_start import ROLE
 from moldau.cli.server.stop import stop_all
-from moldau.server.running import running_servers
+from moldau.server.process.running import running_servers
 
 __all__ = ["connect_stop"]
 

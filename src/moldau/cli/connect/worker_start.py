@@ -131,8 +131,8 @@ def run_worker(
     settings: WorkerSettings, connectors: Sequence[Mapping[str, str]] = (), *, log_format: str = "text"
 ) -> int:
     """Run until SIGTERM; returns the exit status."""
-    from moldau.server.connect import connect_instance
-    from moldau.server.services import run_services
+    from moldau.server.services.connect import connect_instance
+    from moldau.server.services.run import run_services
 
     for warning in settings.warnings:
         print(f"moldau: {warning}", file=sys.stderr)

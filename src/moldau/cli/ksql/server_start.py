@@ -37,7 +37,7 @@ def ksql_server_start(arguments: Sequence[str] | None = None) -> int:
 
 
 def _build(settings: KsqlSettings) -> Any:
-    from moldau.server.ksql import ksql_instance
+    from moldau.server.services.ksql import ksql_instance
 
     return ksql_instance(settings)
 

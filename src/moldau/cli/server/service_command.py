@@ -90,7 +90,7 @@ class ServiceCommand(Generic[S]):
         return self.settings_of(gathered)
 
     def _run(self, load_settings: Callable[[], S], *, check_only: bool, log_format: str) -> int:
-        from moldau.server.services import run_services
+        from moldau.server.services.run import run_services
 
         try:
             settings = load_settings()

@@ -129,8 +129,8 @@ def prepare(nodes: Sequence[dict[str, str]]) -> None:
 
 def _copy_metadata(nodes: Sequence[dict[str, str]], cluster_id: str) -> None:
     """Give the other controllers the first one's metadata: empty ones could elect each other, and forget it."""
-    from moldau.server.cluster_finder import own_metadata
-    from moldau.server.cluster_part import open_metadata_log
+    from moldau.server.cluster.finder import own_metadata
+    from moldau.server.cluster.part import open_metadata_log
 
     first, *others = (BrokerConfig(settings) for settings in nodes)
     files, clock = Files(), SystemClock()

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from moldau.server.running import RunningServer, running_servers
+from moldau.server.process.running import RunningServer, running_servers
 
 __all__ = ["choose_servers", "kafka_server_stop", "stop_all"]
 

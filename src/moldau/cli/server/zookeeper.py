@@ -1,7 +1,7 @@
 """`zookeeper-server-start` and `zookeeper-server-stop`: the controller of a cluster, by ZooKeeper's name.
 
 Courses start it before the brokers; those whose file says `zookeeper.connect` find their cluster there, and tools find
-brokers with `--zookeeper`. What it does is `server.zookeeper_node`. Start at `zookeeper_server_start`.
+brokers with `--zookeeper`. What it does is `server.zookeeper.node`. Start at `zookeeper_server_start`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moldau.cli.server.starting import HELP_WORDS, daemon_and_rest, fail, overri
 from moldau.cli.server.stop import stop_all
 from moldau.core.errors import MoldauError
 from moldau.server.config import load_file, parse_overrides
-from moldau.server.running import running_servers
+from moldau.server.process.running import running_servers
 
 __all__ = ["zookeeper_server_start", "zookeeper_server_stop"]
 
@@ -49,9 +49,9 @@ def zookeeper_server_stop(arguments: Sequence[str] | None = None) -> int:
 
 def _run(file: Path, overrides: Sequence[str]) -> int:
     from moldau.server.run import stop_at_once
-    from moldau.server.services import run_services
-    from moldau.server.zookeeper_file import ZooKeeperFile
-    from moldau.server.zookeeper_node import ZooKeeperNode
+    from moldau.server.services.run import run_services
+    from moldau.server.zookeeper.node import ZooKeeperNode
+    from moldau.server.zookeeper.properties_file import ZooKeeperFile
 
     settings = ZooKeeperFile.of(load_file(file) | parse_overrides(overrides))
     return run_services(lambda: [ZooKeeperNode(settings, on_fatal=stop_at_once)], roles=(ROLE,))

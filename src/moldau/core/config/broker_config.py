@@ -58,7 +58,7 @@ class BrokerConfig:
         """The same file with other dynamic settings; the file is not checked again.
 
         An invalid dynamic value is ignored, since a stored one must never keep a broker from starting;
-        `controller.configs` rejects it before it is stored.
+        `controller.decisions.configs` rejects it before it is stored.
         """
         changed = BrokerConfig.__new__(BrokerConfig)
         changed.static = self.static

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from moldau.core.errors import StartupError
-from moldau.server.running import start_ticks
+from moldau.server.process.running import start_ticks
 
 __all__ = [
     "PlatformStatus",

@@ -1,9 +1,9 @@
 """A simulated cluster of brokers with one replicated partition: crashes, cuts, pauses, lost power, orderly stops.
 
-The controller is the real decisions (`controller.broker_sessions`, `controller.elections`) over the real image; it is
-one process that does not fail, because the quorum is simulated apart (`raft_cluster`). What it says travels on the same
-lossy network. A broker loses power only while all replicas are in sync, and no other fault happens until they are
-again: without a sync for each record no more can be promised. Start at `ReplicaCluster.run`.
+The controller is the real decisions (`controller.broker_sessions`, `controller.decisions.elections`) over the real
+image; it is one process that does not fail, because the quorum is simulated apart (`raft_cluster`). What it says
+travels on the same lossy network. A broker loses power only while all replicas are in sync, and no other fault happens
+until they are again: without a sync for each record no more can be promised. Start at `ReplicaCluster.run`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from moldau.broker.replication.leading import IsrWish
-from moldau.controller import elections
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat
-from moldau.controller.brokers import BrokerRegistration
-from moldau.controller.elections import IsrProposal
-from moldau.controller.eligible_leaders import enabling
+from moldau.controller.decisions import elections
+from moldau.controller.decisions.brokers import BrokerRegistration
+from moldau.controller.decisions.elections import IsrProposal
+from moldau.controller.decisions.eligible_leaders import enabling
+from moldau.controller.decisions.partition_changes import RECOVERING
 from moldau.controller.features import ELIGIBLE_LEADER_REPLICAS
 from moldau.controller.image import Endpoint, MetadataImage, PartitionImage
-from moldau.controller.partition_changes import RECOVERING
 from moldau.controller.replay import replay_records
 from moldau.core.errors import ErrorCode
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord

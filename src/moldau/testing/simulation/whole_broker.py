@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.broker.replication.leading import IsrWish
-from moldau.controller import elections
 from moldau.controller.broker_sessions import BrokerSessions, Heartbeat, HeartbeatAnswer
-from moldau.controller.brokers import BrokerRegistration
-from moldau.controller.elections import IsrProposal
+from moldau.controller.decisions import elections
+from moldau.controller.decisions.brokers import BrokerRegistration
+from moldau.controller.decisions.elections import IsrProposal
 from moldau.controller.image import Endpoint, MetadataImage, PartitionImage
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from moldau.broker.coordination.transaction_markers import Marker
 from moldau.controller.broker_sessions import BrokerSessions
-from moldau.controller.elections import elect_preferred
+from moldau.controller.decisions.elections import elect_preferred
 from moldau.controller.image import MetadataImage
 from moldau.coordinator.transaction.transaction import EPOCH_BUMPED_AT_END
 from moldau.core.errors import ErrorCode

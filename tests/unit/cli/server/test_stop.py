@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from moldau.cli.server.stop import choose_servers, stop_all
-from moldau.server.running import RunningServer
+from moldau.server.process.running import RunningServer
 
 BROKER = RunningServer(1, 0, 1, ("broker",))
 CONTROLLER = RunningServer(2, 0, 2, ("controller",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.formats.registry.topic_schemas import TopicSchemas
-from moldau.ksql.latency import check_latency
+from moldau.ksql.statements.latency import check_latency
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ksql.errors import KsqlError

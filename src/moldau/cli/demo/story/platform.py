@@ -32,8 +32,6 @@ PROCESSES: Final = Path("/proc")
 PR_SET_PDEATHSIG: Final = 1
 END_S: Final = 10.0
 POLL_S: Final = 0.02
-LONGEST_TEMPORARY: Final = 28
-"""Bytes of a temporary folder's path, below which Spark's sockets have paths that every system allows."""
 
 
 class Platform:
@@ -119,27 +117,21 @@ class Platform:
 
     def _started(self, words: list[str], name: str, *, ends_with_demo: bool) -> subprocess.Popen[bytes]:
         log = self._log(name)
-        log.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / "t"
+        for path in (log.parent, temporary):
+            path.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
             # A session of its own, so that Ctrl-C reaches only the demo, which ends the others itself.
             return subprocess.Popen(
                 [sys.executable, "-m", "moldau", *words],
                 cwd=self.folder,
-                env={**os.environ, MARK: str(self.folder), **self._temporary_files()},
+                env={**os.environ, MARK: str(self.folder), "TMPDIR": str(temporary)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
                 preexec_fn=_end_with_parent if ends_with_demo else None,  # noqa: PLW1509, the demo has no threads yet
             )
-
-    def _temporary_files(self) -> dict[str, str]:
-        """Have them in the demo's folder, which is removed; but Spark has sockets there, whose paths must be short."""
-        temporary = self.folder / "t"
-        if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
-            return {}
-        temporary.mkdir(exist_ok=True)
-        return {"TMPDIR": str(temporary)}
 
     def _log(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"

@@ -1,6 +1,6 @@
 """An engine as a service of a process: the host of pipelines behind its control channel, found by its files.
 
-Start at `EngineService`, which `server.services.run_services` runs.
+Start at `EngineService`, which `server.services.run.run_services` runs.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Scratch", "base_folder", "open_scratch", "sweep"]
+__all__ = ["Scratch", "base_folder", "has_room_for_sockets", "open_scratch", "sweep"]
 
 LOCK_SUFFIX = ".lock"
 DEAD_STATES = ("Z", "X")
@@ -33,6 +33,10 @@ SOCKET_PATH_BYTES = 104
 logger = logging.getLogger("moldau.streams")
 
 
+def has_room_for_sockets(folder: str | os.PathLike[str]) -> bool:
+    return len(os.fsencode(folder)) + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES
+
+
 class Scratch:
     """A folder that belongs to this process until `close`, or until the process ends."""
 
@@ -44,7 +48,7 @@ class Scratch:
     @property
     def has_room_for_sockets(self) -> bool:
         """Whether the folder's path is short enough for sockets in it."""
-        return len(os.fsencode(self.folder)) + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES
+        return has_room_for_sockets(self.folder)
 
     def note_java(self, pid: int) -> None:
         """Record the Java process that also uses the folder and runs on for a moment if this process is killed."""

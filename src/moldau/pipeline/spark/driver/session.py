@@ -21,7 +21,7 @@ from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.pipeline.spark.driver.java import find_java
 from moldau.pipeline.spark.driver.launch_output import LaunchOutput
 from moldau.pipeline.spark.driver.masters import LOCAL_MASTER, check_master, cluster_settings, is_local_master
-from moldau.pipeline.spark.driver.scratch import Scratch, open_scratch
+from moldau.pipeline.spark.driver.scratch import Scratch, has_room_for_sockets, open_scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +79,8 @@ Nothing depends on this, nor on anything else that Java does after Spark is stop
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL_DIRS = "SPARK_LOCAL_DIRS"
+SHORT_FOLDER = "/tmp"
+"""A folder for sockets where the user's temporary folder has too long a path for them."""
 
 DEFAULTS: Mapping[str, str] = {
     **QUERY_DEFAULTS,
@@ -216,7 +218,7 @@ def _temporary_files(settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
     if "java.io.tmpdir" not in options and not set(folder) & set(" \t\"'"):
         wanted[DRIVER_OPTIONS] = f"{options} -Djava.io.tmpdir={folder}".strip()
         if not scratch.has_room_for_sockets:
-            wanted.setdefault("spark.python.unix.domain.socket.dir", tempfile.gettempdir())
+            _keep_sockets_elsewhere(wanted)
     sets_variable = LOCAL_DIRS not in os.environ and "spark.local.dir" not in settings
     if sets_variable:
         os.environ[LOCAL_DIRS] = folder
@@ -228,6 +230,15 @@ def _temporary_files(settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
     finally:
         if sets_variable:
             os.environ.pop(LOCAL_DIRS, None)
+
+
+def _keep_sockets_elsewhere(settings: dict[str, str]) -> None:
+    """Choose a folder whose path is short enough for sockets; without one, Spark uses ports instead."""
+    for folder in (tempfile.gettempdir(), SHORT_FOLDER):
+        if has_room_for_sockets(folder) and os.access(folder, os.W_OK | os.X_OK):
+            settings.setdefault("spark.python.unix.domain.socket.dir", folder)
+            return
+    settings["spark.python.unix.domain.socket.enabled"] = "false"
 
 
 def _remove_temporary_files() -> None:

@@ -73,7 +73,7 @@ class FakeBuilder:
 
 
 if __name__ == "__main__":
-    from moldau.server.services import run_services
+    from moldau.server.services.run import run_services
 
     folder = Path(sys.argv[1])
     sys.exit(

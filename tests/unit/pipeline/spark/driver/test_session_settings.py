@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.spark.driver import session
 from moldau.pipeline.spark.driver.session import session_settings
 
 
@@ -43,3 +46,24 @@ def test_java_ends_soon_whatever_options_it_is_given() -> None:
     assert session_settings({})[key].endswith("-Dspark.shutdown.timeout=5s")
     theirs = "-Dspark.shutdown.timeout=60s"
     assert session_settings({key: theirs})[key] == theirs
+
+
+def test_sockets_are_kept_where_their_paths_are_short_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "spark.python.unix.domain.socket.dir"
+    long = tmp_path / ("n" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(long))
+    settings: dict[str, str] = {}
+    session._keep_sockets_elsewhere(settings)
+    assert settings == {key: session.SHORT_FOLDER}
+
+    # A folder that the user chose stays.
+    settings = {key: "/run/mine"}
+    session._keep_sockets_elsewhere(settings)
+    assert settings == {key: "/run/mine"}
+
+    # Without any such folder, ports take their place.
+    monkeypatch.setattr(session, "SHORT_FOLDER", str(long))
+    settings = {}
+    session._keep_sockets_elsewhere(settings)
+    assert settings == {"spark.python.unix.domain.socket.enabled": "false"}

@@ -1,0 +1,1 @@
+"""Statements of all other kinds: accepted, kept as commands, replayed, described. Start at `runner`."""

@@ -1,0 +1,1 @@
+"""What any process of a server needs: file descriptors, late imports, log output, its file while it runs."""
