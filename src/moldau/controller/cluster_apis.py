@@ -96,7 +96,8 @@ class ClusterApis:
         try:
             if request.cluster_id != self._cluster_id:
                 raise RefusedError(
-                    ErrorCode.INCONSISTENT_CLUSTER_ID, f"broker {request.broker_id} is of cluster {request.cluster_id}"
+                    ErrorCode.INCONSISTENT_CLUSTER_ID,
+                    f"broker {request.broker_id} belongs to another cluster, {request.cluster_id}",
                 )
             epoch = await self._controller.register(_registration_of(request))
         except MoldauError as error:
@@ -137,7 +138,10 @@ class ClusterApis:
         try:
             handed = HandedMetadata.from_wire(request)
             if self._take_over is None:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, "only a controller alone takes a broker's metadata")
+                raise RefusedError(
+                    ErrorCode.INVALID_REQUEST,
+                    "only a controller that is the only voter accepts the metadata of a broker",
+                )
             await self._take_over(handed)
             code = ErrorCode.NONE
         except MoldauError as error:

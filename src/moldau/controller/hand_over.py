@@ -45,7 +45,10 @@ class HandedMetadata(NamedTuple):
         topics = request.topic_data
         is_whole = len(topics) == 1 and topics[0].name == METADATA_TOPIC and len(topics[0].partition_data) == 1
         if not snapshots or not cluster_id or not is_whole or not topics[0].partition_data[0].records:
-            raise RefusedError(ErrorCode.INVALID_REQUEST, "controllers take no records but a cluster's whole metadata")
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST,
+                "a controller accepts no records except a snapshot of the metadata of a whole cluster",
+            )
         return cls(cluster_id, snapshots[0], bytes(topics[0].partition_data[0].records))
 
 

@@ -408,7 +408,7 @@ class KsqlServer:
     async def explain_pipeline(self, query_id: str) -> str:
         """How a query runs on Spark."""
         if self.host_of(query_id) != self.host_name:
-            raise MoldauError(f"the query runs on {self.host_of(query_id)}, which can be asked")
+            raise MoldauError(f"the query runs on {self.host_of(query_id)}; send the request there")
         return str(await self._link.ask("explain", f"{self.settings.query_prefix}{query_id}"))
 
     def explain_plan(self, planned: PersistentQuery, properties: Mapping[str, Any]) -> str:

@@ -47,7 +47,9 @@ class SharingProtocol:
         urls = [str(json.loads(content)["url"]) for content in members.values()]
         for url in {url for url in urls if urls.count(url) > 1}:
             _logger.error(
-                "%d servers say that they are %s: give each a ksql.advertised.listener of its own", urls.count(url), url
+                "%d servers have the same URL, %s: give each a ksql.advertised.listener of its own",
+                urls.count(url),
+                url,
             )
         assignment = json.dumps(sorted(set(urls))).encode()
         return dict.fromkeys(members, assignment)

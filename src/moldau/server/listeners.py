@@ -51,7 +51,7 @@ def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:
             continue
         protocol = config.security_protocols.get(wanted.name, "PLAINTEXT")
         if protocol != "PLAINTEXT":
-            raise StartupError(f"listeners: {wanted.name} wants {protocol}, and only PLAINTEXT is built so far")
+            raise StartupError(f"listeners: {wanted.name} wants {protocol}, and only PLAINTEXT is supported so far")
         try:
             port = server.listen(wanted.name, wanted.host, wanted.port)
         except OSError as error:
@@ -61,5 +61,5 @@ def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:
         listener = Listener(wanted.name, wanted.host or "0.0.0.0", port, host, told.port or port, protocol)
         bound[wanted.name] = Listening(listener)
     if not bound:
-        raise StartupError("listeners: there is none for clients, for example PLAINTEXT://:9092")
+        raise StartupError("listeners has no listener for clients; add one, for example PLAINTEXT://:9092")
     return bound

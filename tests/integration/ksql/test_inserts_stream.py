@@ -44,7 +44,7 @@ def test_rows_with_nested_values(ksql: httpx.Client, client: httpx.Client) -> No
     answer = client.post("/inserts-stream", content=lines({"target": made}, row, {"K": 2, "S": {"C": 1}}))
     first, error = [json.loads(line) for line in answer.text.splitlines()]
     assert first == {"status": "ok", "seq": 0}
-    assert "C is no field of STRUCT<" in error["message"]
+    assert "C is not a field of STRUCT<" in error["message"]
     _, found, _ = query(ksql, f"SELECT * FROM {made};")
     assert found["row"]["columns"] == [1, {"A": 5, "B": ["x", "y"]}, {"k": 1.5}]
 

@@ -377,12 +377,12 @@ class ReplicatedQuorum:
         while self._appends:
             _, committed = self._appends.popleft()
             if not committed.done():
-                committed.set_exception(NotLeaderError(f"node {self.me.key.id} leads no longer"))
+                committed.set_exception(NotLeaderError(f"node {self.me.key.id} is no longer the leader"))
 
     def _fail_waiting(self) -> None:
         for ticket in list(self._waiting):
             if not ticket.done():
-                ticket.set_exception(NotLeaderError(f"node {self.me.key.id} does not answer any more"))
+                ticket.set_exception(NotLeaderError(f"node {self.me.key.id} no longer answers"))
 
     # --- snapshots --------------------------------------------------------------------------------------
 

@@ -250,7 +250,9 @@ class _Endpoints:
                 try:
                     note(await call.document())
                 except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    raise RequestError(f"{path} is for ksql servers, and this is not what they send: {error}") from None
+                    raise RequestError(
+                        f"{path} is for requests between ksql servers, and this request is not one: {error}"
+                    ) from None
                 return Answer({"isOk": True})
 
             return Endpoint(method="POST", path=path, handle=take, summary=summary, body=OBJECT, reply=OBJECT)

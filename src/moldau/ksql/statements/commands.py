@@ -88,7 +88,7 @@ class Command:
         try:
             return cls.of_document(CommandId.parse((key or b"").decode()), json.loads(value or b""))
         except (ValueError, KeyError, TypeError) as error:
-            raise CommandError(f"the command topic has a record that is no command: {error}") from None
+            raise CommandError(f"the command topic has a record that is not a command: {error}") from None
 
     @classmethod
     def of_document(cls, command: CommandId, document: Mapping[str, Any]) -> Command:

@@ -38,7 +38,7 @@ class Connectors:
             case syntax.Show():
                 return await asyncio.to_thread(self._list, statement)
             case _:
-                raise RequestError(f"This is no statement about connectors: {type(statement).__name__}")
+                raise RequestError(f"This is not a statement about connectors: {type(statement).__name__}")
 
     def _create(self, statement: syntax.CreateConnector) -> Document:
         config = {

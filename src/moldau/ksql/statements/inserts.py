@@ -125,14 +125,14 @@ def _literal(value: Any, sql_type: SqlType | None) -> Expression:
         case dict(), StructType():
             return _struct(value, sql_type)
         case _:
-            raise KsqlError(f"{value!r} is no value of type {sql_type}")
+            raise KsqlError(f"{value!r} is not a value of type {sql_type}")
 
 
 def _struct(value: Mapping[str, Any], sql_type: StructType) -> CreateStruct:
     given = {folded_name(name): one for name, one in value.items()}
     unknown = given.keys() - {field.name for field in sql_type.fields}
     if unknown:
-        raise KsqlError(f"{', '.join(sorted(unknown))} is no field of {sql_type}")
+        raise KsqlError(f"{', '.join(sorted(unknown))} is not a field of {sql_type}")
     fields = tuple(
         (field.name, _literal(given[field.name], field.type)) for field in sql_type.fields if field.name in given
     )

@@ -112,9 +112,11 @@ class ControllerNode:
         assert self._part is not None, "not started"
         quorum = self._part.quorum
         if len(quorum.voters()) != 1 or quorum.kraft_version():
-            raise RefusedError(ErrorCode.INVALID_REQUEST, "only a controller alone takes a broker's metadata")
+            raise RefusedError(
+                ErrorCode.INVALID_REQUEST, "only a controller that is the only voter accepts the metadata of a broker"
+            )
         if not quorum.is_active or self._restart is not None:
-            raise RefusedError(ErrorCode.NOT_CONTROLLER, "this controller is about to start")
+            raise RefusedError(ErrorCode.NOT_CONTROLLER, "this controller is starting; try again")
         check_hand_over(handed, quorum.image)
         self._restart = asyncio.ensure_future(self._begin_with(handed))
 

@@ -38,7 +38,9 @@ def controller_endpoint(config: BrokerConfig) -> Endpoint:
     for one in config.listeners:
         if one.name in config.controller_listener_names:
             return Endpoint(one.name, socket.gethostname() if one.host in _ANY_HOST else one.host, one.port)
-    raise StartupError("listeners: there is none that controller.listener.names names")
+    raise StartupError(
+        "listeners has no listener that controller.listener.names names; add one, such as CONTROLLER://:9093"
+    )
 
 
 def bootstrap_addresses(config: BrokerConfig) -> list[tuple[str, int]]:

@@ -117,7 +117,7 @@ class ClusterFinder:
         )
         cluster = await client.send(ApiKey.DESCRIBE_CLUSTER, question)
         if cluster.error_code:
-            raise MalformedResponseError(f"{client.address} is no controller: {cluster.error_message}")
+            raise MalformedResponseError(f"{client.address} is not a controller: {cluster.error_message}")
         versions = await client.send(ApiKey.API_VERSIONS, api_versions_request())
         keeps_voters = any(one.name == KRAFT_VERSION and one.max_version_level for one in versions.finalized_features)
         return FoundCluster(cluster.cluster_id, address, tuple(one.broker_id for one in cluster.brokers), keeps_voters)

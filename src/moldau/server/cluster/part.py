@@ -194,14 +194,16 @@ class ClusterPart:
                 continue
             protocol = config.security_protocols.get(wanted.name, "PLAINTEXT")
             if protocol != "PLAINTEXT":
-                raise StartupError(f"listeners: {wanted.name} wants {protocol}, and only PLAINTEXT is built so far")
+                raise StartupError(f"listeners: {wanted.name} wants {protocol}, and only PLAINTEXT is supported so far")
             try:
                 self.ports[wanted.name] = server.listen(wanted.name, wanted.host, wanted.port)
             except OSError as error:
                 advice = "choose another port" if self._zookeeper is None else self._zookeeper.advice
                 raise StartupError(f"cannot listen on {wanted}: {error.strerror}; {advice}") from None
         if not self.ports:
-            raise StartupError("listeners: there is none that controller.listener.names names")
+            raise StartupError(
+                "listeners has no listener that controller.listener.names names; add one, such as CONTROLLER://:9093"
+            )
 
     def _answer_forwarded(self, request: Message, header: RequestHeader, host: str) -> Awaitable[Message] | None:
         """A request of a broker's client, answered as a broker alone would answer it."""
