@@ -170,6 +170,11 @@ class KsqlSettings:
         return self.values[name]
 
     @property
+    def tls(self) -> Mapping[str, str]:
+        """Where the `ssl.*` settings of an https listener are."""
+        return self.given
+
+    @property
     def listener(self) -> Listener:
         """The first listener."""
         return Listener.parse(self.values["listeners"][0], default_port=DEFAULT_PORT)

@@ -25,7 +25,7 @@ class RestInstance:
         self.settings = settings
         self.proxy: Proxy | None = None
         listener = settings.listener
-        tls = listener_context(listener, settings.given)
+        tls = listener_context(listener, settings.tls)
         self._http = HttpServer(host=listener.host, port=listener.port, drain_s=DRAIN_S, tls=tls)
 
     @property

@@ -98,6 +98,11 @@ class RestSettings:
         return self.values[name]
 
     @property
+    def tls(self) -> Mapping[str, str]:
+        """Where the `ssl.*` settings of an https listener are."""
+        return self.given
+
+    @property
     def listener(self) -> Listener:
         return Listener.choose(self["listeners"], default_port=DEFAULT_PORT)
 

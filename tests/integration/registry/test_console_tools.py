@@ -232,7 +232,8 @@ def test_a_registry_is_started_by_its_file_and_stopped_by_its_command(moldau_bro
     ("options", "complaint"),
     [
         ("--override schema.compatibility.level=sideways", "schema.compatibility.level=sideways: use one of none"),
-        ("--override listeners=https://x:1", "http://host:port"),
+        ("--override listeners=ftp://x:1", "http://host:port"),
+        ("--override listeners=https://x:1", "an https listener needs ssl.keystore.location"),
         ("--override listeners=http://x:y", "the port must be a number"),
         ("--override kafkastore.timeout.ms=soon", "kafkastore.timeout.ms"),
         ("--override moldau.registry.dialect=9", "must be one of 7.x, 8.x"),

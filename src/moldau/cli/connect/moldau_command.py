@@ -10,6 +10,7 @@ from moldau.cli.connect.worker_start import DISTRIBUTED_DEFAULTS, run_worker
 from moldau.cli.server.starting import add_check_and_log, add_file_and_overrides, fail
 from moldau.connect.worker.settings import DEFAULT_PORT, WorkerSettings
 from moldau.core.errors import MoldauError
+from moldau.http.tls import listener_context
 from moldau.server.config import load_file, parse_overrides
 
 __all__ = ["main", "parser"]
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given["moldau.connect.state.dir"] = options.data
         settings = WorkerSettings.of(given | parse_overrides(options.override), standalone=False)
         if options.check_config:
+            listener_context(settings.listener, settings.listener_tls)
             print("The configuration is valid.")
             return 0
         return run_worker(settings, log_format=options.log_format)

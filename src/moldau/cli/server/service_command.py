@@ -27,6 +27,7 @@ from moldau.cli.server.starting import (
     service_listener,
 )
 from moldau.core.errors import MoldauError
+from moldau.http.tls import Listener, listener_context
 
 __all__ = ["ServiceCommand"]
 
@@ -34,6 +35,10 @@ __all__ = ["ServiceCommand"]
 class Settings(Protocol):
     @property
     def warnings(self) -> Sequence[str]: ...
+    @property
+    def listener(self) -> Listener: ...
+    @property
+    def tls(self) -> Mapping[str, str]: ...
 
 
 S = TypeVar("S", bound=Settings)
@@ -97,6 +102,7 @@ class ServiceCommand(Generic[S]):
             for warning in settings.warnings:
                 print(f"moldau: {warning}", file=sys.stderr)
             if check_only:
+                listener_context(settings.listener, settings.tls)
                 print("The configuration is valid.")
                 return 0
             return run_services(lambda: [self.build(settings)], roles=(self.role,), log_format=log_format)

@@ -87,7 +87,7 @@ def _users(settings: KsqlSettings) -> dict[str, _User]:
 
 def server_tls(settings: KsqlSettings) -> ssl.SSLContext | None:
     """The certificate of an https listener; None for http. Raises `InvalidConfigError`."""
-    return listener_context(settings.listener, settings.given)
+    return listener_context(settings.listener, settings.tls)
 
 
 class PeerAccess:
