@@ -119,7 +119,7 @@ def test_validation_refuses_offsets_with_holes_missing_keys_and_wrong_deltas() -
     validate([record._replace(key=None) for record in good])
     with pytest.raises(InvalidRecordError, match="no key"):
         validate([good[0], good[1]._replace(key=None)], require_keys=True)
-    with pytest.raises(InvalidRecordError, match="offset delta 2 where 1"):
+    with pytest.raises(InvalidRecordError, match="offset delta 2, expected 1"):
         validate([good[0], good[2], good[1]], last_offset_delta=2)
     with pytest.raises(InvalidRecordError, match="last offset delta"):
         validate(good, last_offset_delta=7)
