@@ -93,7 +93,7 @@ class Broker:
     topic_answers: TopicAnswers
     """Topics in the form of Metadata responses."""
     forwarding: ForwardingController | None = None
-    """The same controller, if it is that of a cluster and answers requests instead of calls."""
+    """In a cluster: how `controller` is reached when it is elsewhere; `None` where this node is the whole quorum."""
     remote_transactions: RemoteTransactions | None = None
     """How transactions reach other brokers, in a cluster."""
     figures: ClusterFigures | None = None

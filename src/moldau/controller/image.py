@@ -118,7 +118,10 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     next_producer_id: int = 0
     kept: Mapping[tuple[Any, ...], MetadataRecord] = field(default_factory=lambda: _NOTHING)
-    """Records stored as they are (credentials, ACLs, quotas); a later record with the same key replaces one."""
+    """Whole records that nothing interprets yet, by `(kind, …)`: credentials, ACLs, quotas, tokens, controllers.
+
+    The keys are made in `_APPLY` of `controller.replay`; a later record with the same key replaces one.
+    """
 
     def topic_by_id(self, topic_id: uuid.UUID | None) -> TopicImage | None:
         if topic_id is None:

@@ -15,19 +15,20 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.expressions import Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.types import DataType, Primitive, Struct
 
-__all__ = ["WHOLE_NUMBERS", "NativeAggregate", "Part", "native_aggregate"]
+__all__ = ["WHOLE_NUMBERS", "FoldPart", "NativeAggregate", "native_aggregate"]
 
 WHOLE_NUMBERS = (Primitive.BIGINT, Primitive.INTEGER)
 """The value types for which Spark and Python give the same sums."""
 
-_FUNCTIONS = {"+": "sum", "LEAST": "min", "GREATEST": "max"}
-"""The function in `pyspark.sql.functions` for each adder of the form (aggregate, operand)."""
+_SPARK_FOLD_OF = {"+": "sum", "LEAST": "min", "GREATEST": "max"}
+"""The aggregate in `pyspark.sql.functions` that equals folding with this expression (aggregate, operand); each has its
+case in `lowering._finished_column`."""
 
 _VALUE = Column(None, "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FoldPart:
     """One function of Spark's over the records of a key."""
 
     function: str
@@ -44,7 +45,7 @@ class Part:
 class NativeAggregate:
     """An aggregation for which Spark has functions."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FoldPart, ...]
     result: DataType
 
     @property
@@ -53,7 +54,7 @@ class NativeAggregate:
         return any(part.function != "count" for part in self.parts)
 
 
-_COUNT = NativeAggregate((Part("count"),), Primitive.BIGINT)
+_COUNT = NativeAggregate((FoldPart("count"),), Primitive.BIGINT)
 
 
 def native_aggregate(node: ir.Aggregate) -> NativeAggregate | None:
@@ -89,21 +90,21 @@ def _struct(adder: Call, initial: Any) -> NativeAggregate | None:
         start = initial.get(field)
         if part is None or not isinstance(start, int) or isinstance(start, bool):
             return None
-        parts.append(Part(part.function, part.operand, start, field))
+        parts.append(FoldPart(part.function, part.operand, start, field))
     if len(parts) != len(initial):
         return None
     return NativeAggregate(tuple(parts), Struct(tuple((str(part.field), Primitive.BIGINT) for part in parts)))
 
 
-def _part(adder: Expression, itself: Expression) -> Part | None:
+def _part(adder: Expression, itself: Expression) -> FoldPart | None:
     """The function that adds an operand to `itself`, which is the aggregate or a field of it."""
-    if not isinstance(adder, Call) or adder.function not in _FUNCTIONS or len(adder.arguments) != 2:
+    if not isinstance(adder, Call) or adder.function not in _SPARK_FOLD_OF or len(adder.arguments) != 2:
         return None
     others = [each for each in adder.arguments if not _is_same(each, itself)]
     if len(others) != 1 or "aggregate" in _columns(others[0]):
         return None
     (operand,) = others
-    return Part(_FUNCTIONS[adder.function], None if _is_same(operand, _VALUE) else operand)
+    return FoldPart(_SPARK_FOLD_OF[adder.function], None if _is_same(operand, _VALUE) else operand)
 
 
 def _is_same(one: Expression, other: Expression) -> bool:

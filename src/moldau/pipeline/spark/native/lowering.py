@@ -22,8 +22,7 @@ from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.serdes import type_of
 from moldau.pipeline.ir.types import DataType
 from moldau.pipeline.ir.windows import TimeWindow
-from moldau.pipeline.spark.native.aggregates import WHOLE_NUMBERS, NativeAggregate, native_aggregate
-from moldau.pipeline.spark.native.aggregates import Part as FoldPart
+from moldau.pipeline.spark.native.aggregates import WHOLE_NUMBERS, FoldPart, NativeAggregate, native_aggregate
 from moldau.pipeline.spark.native.checks import NativeRefusalError
 from moldau.pipeline.spark.native.expressions import NotNativeError, lower, spark_type
 from moldau.pipeline.spark.native.serdes import decoded_column, encoded_column, is_readable
@@ -414,9 +413,11 @@ def _finished_column(part: FoldPart, name: str) -> Column:
             return f.least(column, f.lit(part.initial))
         case "max":
             return f.greatest(column, f.lit(part.initial))
-        case _:
+        case "sum" | "count":
             total = column + f.lit(part.initial).cast("bigint")
             return f.when(f.col(f"{name}_nulls") == 0, total) if _may_be_null(part) else total
+        case other:
+            raise NotImplementedError(f"how {other} meets an initial value is not told here")
 
 
 def _may_be_null(part: FoldPart) -> bool:

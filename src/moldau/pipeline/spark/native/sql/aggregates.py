@@ -57,7 +57,7 @@ def folding(calls: Sequence[AggregateCall], arguments: Sequence[str]) -> Iterato
                 yield f.min(column).alias(f"value{number}")
             case "MAX":
                 yield f.max(column).alias(f"value{number}")
-            case _:
+            case "SUM" | "AVG":
                 yield f.count(column).alias(f"count{number}")
                 if kind == DOUBLE:
                     yield f.sum(column).alias(f"sum{number}")
@@ -65,6 +65,8 @@ def folding(calls: Sequence[AggregateCall], arguments: Sequence[str]) -> Iterato
                     whole = column.cast("bigint")
                     yield f.sum(f.shiftright(whole, 32)).alias(f"upper{number}")
                     yield f.sum(whole.bitwiseAND(f.lit(_HALF))).alias(f"lower{number}")
+            case other:
+                raise NotImplementedError(f"{other} has no native form")
 
 
 def results(calls: Sequence[AggregateCall]) -> Iterator[Column]:
@@ -79,10 +81,12 @@ def results(calls: Sequence[AggregateCall]) -> Iterator[Column]:
                 yield f.col(f"value{number}").cast(spark_name(call.result_type))
             case "SUM":
                 yield _sum(number, call)
-            case _:
+            case "AVG":
                 count = f.col(f"count{number}")
                 mean = _sum(number, call).cast("double") / f.when(count > 0, count)
                 yield f.coalesce(mean, f.lit(0.0))
+            case other:
+                raise NotImplementedError(f"{other} has no native form")
 
 
 def _sum(number: int, call: AggregateCall) -> Column:

@@ -3,7 +3,7 @@
 No Python runs in that mode, and nothing beside the one operator with state. A record that Spark would compute
 differently from Python, an odd one, is therefore not processed: it goes to the processing log. Behind an aggregation
 odd records travel as a group of their own for each partition, whose every change is one of them. Start at
-`sql_realtime_frame`; `sql_realtime_refusal` is pure.
+`sql_realtime_frame`; `sql_realtime_reason` is pure.
 """
 
 from __future__ import annotations
