@@ -22,7 +22,7 @@ WHOLE_NUMBERS = (Primitive.BIGINT, Primitive.INTEGER)
 
 _SPARK_FOLD_OF = {"+": "sum", "LEAST": "min", "GREATEST": "max"}
 """The aggregate in `pyspark.sql.functions` that equals folding with this expression (aggregate, operand); each has its
-case in `lowering._finished_column`."""
+case where `lowering` joins results with initial values."""
 
 _VALUE = Column(None, "value")
 

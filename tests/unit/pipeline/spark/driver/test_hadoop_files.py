@@ -43,7 +43,5 @@ def test_a_file_that_is_not_put_in_place_is_an_error() -> None:
     spark: Any = SimpleNamespace(
         sparkContext=SimpleNamespace(_jvm=hadoop, _jsc=SimpleNamespace(hadoopConfiguration=lambda: None))
     )
-    with pytest.raises(
-        StateUnreachableError, match=r"hdfs://there/layout: .* does not rename hdfs://there/layout.part"
-    ):
+    with pytest.raises(StateUnreachableError, match=r"hdfs://there/layout: .* did not rename hdfs://there/layout.part"):
         HadoopFiles(spark).write("hdfs://there/layout", "text")
