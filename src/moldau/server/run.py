@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import StartupError
 from moldau.server.directories import has_id, node_id_for
 from moldau.server.process.descriptors import raise_limit
+from moldau.server.process.garbage import settle_garbage_collection
 from moldau.server.process.late_imports import keep_imports_possible
 from moldau.server.process.log_output import configure_logging
 from moldau.server.process.running import announce
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["check", "node_class", "run", "stop_at_once"]
 
 _logger = logging.getLogger("moldau.server")
-
-# A collection traverses live objects: freezing the start-up heap keeps it short, a high threshold keeps it rare.
-_GC_THRESHOLDS = (50_000, 20, 20)
 
 
 def check(settings: Mapping[str, str]) -> BrokerConfig:
@@ -107,9 +104,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         if stop.done():
             return 0
         raise
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    settle_garbage_collection()
     status: Any = await stop
     await node.stop()
     return int(status)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from moldau.server.process.garbage import settle_garbage_collection
 from moldau.server.process.log_output import configure_logging
 from moldau.server.process.running import announce
 
@@ -58,9 +58,7 @@ async def _serve(services: Sequence[Service]) -> None:
             if not await _started_before(service, stop):
                 _logger.info("received %s while starting, shutting down", stop.result())
                 return
-        # Objects created at start live until the end: exclude them from garbage collection.
-        gc.collect()
-        gc.freeze()
+        settle_garbage_collection()
         _logger.info("received %s, shutting down", await stop)
     finally:
         for service in reversed(started):
